@@ -1,0 +1,167 @@
+"""Every setting, as frozen dataclasses: one line of help each, checked when made.
+
+A preset (folder `presets`) is a `RunConfig` with the values of one environment family.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cascade.errors import SettingError
+
+
+def require(setting: str, value: object, ok: bool, expected: str) -> None:
+    """Raise the one-line error for a setting that cannot be used."""
+    if not ok:
+        raise SettingError(setting, value, expected)
+
+
+@dataclass(frozen=True)
+class EnvConfig:
+    """Which world, and how it is shown."""
+
+    id: str = "minigrid:FourRooms-v0"
+    """environment: minigrid:NAME, gym:ID, probe:NAME, atari:GAME, crafter, dmc:DOMAIN, or an entry point's name"""
+    observation: Literal["auto", "grid", "image", "vector"] = "auto"
+    """how it is observed, where the environment leaves a choice"""
+    image_size: int = 64
+    """height and width of images, in pixels"""
+    action_repeat: int = 1
+    """environment steps per action"""
+    time_limit: int = 0
+    """actions before an episode is cut; 0 keeps the environment's own limit"""
+
+    def __post_init__(self) -> None:
+        require("env.image-size", self.image_size, self.image_size >= 8, "at least 8")
+        require("env.action-repeat", self.action_repeat, self.action_repeat >= 1, "at least 1")
+        require("env.time-limit", self.time_limit, self.time_limit >= 0, "0 or more")
+
+
+@dataclass(frozen=True)
+class DeployConfig:
+    """How explorers are deployed."""
+
+    steps: int = 200_000
+    """environment steps of one deployment, over all explorers: exactly as many are stored"""
+    lanes: int = 16
+    """environments stepped at once, over all explorers"""
+    workers: int = 1
+    """worker processes that step them"""
+    step_timeout: float = 60.0
+    """seconds after which a silent worker counts as hung and is restarted"""
+    max_failures: int = 20
+    """environment failures in one deployment after which the run stops and says why"""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "lanes", "workers"):
+            require(f"deploy.{name}", getattr(self, name), getattr(self, name) >= 1, "at least 1")
+        require(
+            "deploy.step-timeout", self.step_timeout, self.step_timeout > 0, "a positive number of seconds"
+        )
+        require("deploy.max-failures", self.max_failures, self.max_failures >= 0, "0 or more")
+
+
+@dataclass(frozen=True)
+class SampleConfig:
+    """How training batches are drawn from the stored data."""
+
+    batch: int = 16
+    """sequences per batch"""
+    length: int = 50
+    """rows per sequence"""
+    prioritize_ends: float = 0.0
+    """fraction of sequences that are made to contain the end of an episode"""
+    device_bytes: int = 8 << 30
+    """largest dataset, in bytes, that is kept on the device; beyond it batches are read from the store"""
+
+    def __post_init__(self) -> None:
+        require("sample.batch", self.batch, self.batch >= 1, "at least 1")
+        require("sample.length", self.length, self.length >= 2, "at least 2")
+        ends = self.prioritize_ends
+        require("sample.prioritize-ends", ends, 0.0 <= ends <= 1.0, "a fraction from 0 to 1")
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """Adam with decoupled weight decay and clipping by global norm."""
+
+    lr: float = 1e-4
+    """learning rate"""
+    eps: float = 1e-5
+    """Adam's epsilon"""
+    clip: float = 100.0
+    """largest global norm of a gradient; 0 does not clip"""
+    weight_decay: float = 1e-6
+    """decoupled weight decay, applied to matrices and kernels"""
+
+    def __post_init__(self) -> None:
+        require("lr", self.lr, self.lr > 0, "a positive number")
+        require("clip", self.clip, self.clip >= 0, "0 or more")
+
+
+@dataclass(frozen=True)
+class WorldConfig:
+    """The DreamerV2 world model."""
+
+    deter: int = 1024
+    """size of the recurrent state h"""
+    hidden: int = 1024
+    """size of the layers around it"""
+    latent: Literal["discrete", "gaussian"] = "discrete"
+    """kind of stochastic state z"""
+    stoch: int = 32
+    """number of categoricals, or of Gaussian dimensions"""
+    classes: int = 32
+    """classes of each categorical"""
+    cnn_depth: int = 48
+    """channels of the first convolution; doubled by each of the next three"""
+    mlp_layers: int = 4
+    """layers of vector encoders, decoders and heads"""
+    mlp_units: int = 400
+    """units of those layers"""
+    grid_embedding: int = 16
+    """size of the learned embedding of one symbol of a grid"""
+    layer_norm: bool = False
+    """LayerNorm in the encoder, decoder and heads (the recurrent cell always has it)"""
+    discount_head: bool = True
+    """predict where episodes end"""
+    kl_balance: float = 0.8
+    """share of the KL that trains the prior"""
+    kl_scale: float = 1.0
+    """weight of the KL"""
+    free_nats: float = 0.0
+    """KL below which it is not reduced further"""
+    discount_scale: float = 1.0
+    """weight of the discount head's loss"""
+    precision: Literal["bfloat16", "float32"] = "bfloat16"
+    """arithmetic of the network's layers; parameters, losses and KL stay float32"""
+    unroll: int = 1
+    """steps of the recurrent scan laid out in one loop body"""
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    """how it is trained"""
+
+    def __post_init__(self) -> None:
+        for name in ("deter", "hidden", "stoch", "classes", "cnn_depth", "mlp_layers", "mlp_units", "unroll"):
+            require(f"world.{name}", getattr(self, name), getattr(self, name) >= 1, "at least 1")
+        require("world.kl-balance", self.kl_balance, 0.0 <= self.kl_balance <= 1.0, "a fraction from 0 to 1")
+        require("world.free-nats", self.free_nats, self.free_nats >= 0.0, "0 or more")
+
+
+@dataclass(frozen=True)
+class EnsembleConfig:
+    """The latent-disagreement ensemble."""
+
+    members: int = 10
+    """one-step models"""
+    layers: int = 4
+    """hidden layers of each"""
+    units: int = 400
+    """units of each layer"""
+    measure: Literal["variance", "std"] = "variance"
+    """what the members' disagreement is"""
+    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=3e-4))
+    """how it is trained"""
+
+    def __post_init__(self) -> None:
+        require("ensemble.members", self.members, self.members >= 2, "at least 2")
