@@ -17,7 +17,7 @@ from pathlib import Path
 HEADER = """\
 # Exact versions of everything `pip install -c constraints.txt -e '.[all,dev]'` brings, on Python {pythons}.
 # Made by scripts/pin.py from pip's own resolution; constraints only, so nothing here is installed unasked.
-# Held back on purpose: mujoco (4.0 breaks dm_control 1.0.50), pandas and arch (rliable 1.2.0 breaks on newer).
+# Held back on purpose: mujoco (4.0 breaks dm_control 1.0.50), pandas and arch (for rliable 1.2.0).
 """
 
 

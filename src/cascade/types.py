@@ -13,7 +13,7 @@ Time alignment of stored rows, for an episode of n steps (n + 1 rows):
     action      a0       a1       a2     ...     0        the action taken AT this time; none after the last
     label       0        r1       r2     ...     rn       what arriving here was worth, per task; kept apart
     is_first    1        0        0      ...     0
-    is_terminal 0        0        0      ...     1 if the episode truly ended, 0 if it was cut (time-out, budget)
+    is_terminal 0        0        0      ...     1 if the episode truly ended, 0 if it was cut
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class EpisodeKey(NamedTuple):
 
     explorer: int
     lane: int
-    index: int
+    episode: int
 
 
 @dataclass(frozen=True)
