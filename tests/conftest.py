@@ -3,7 +3,10 @@
 import os
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+# Two devices, and no time spent on optimising code that runs once.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0"
+)
 
 import jax
 import jaxtyping

@@ -93,7 +93,7 @@ class OptimizerConfig:
     clip: float = 100.0
     """largest global norm of a gradient; 0 does not clip"""
     weight_decay: float = 1e-6
-    """decoupled weight decay, applied to matrices and kernels"""
+    """share of every parameter that is taken off at each step"""
 
     def __post_init__(self) -> None:
         require("lr", self.lr, self.lr > 0, "a positive number")
@@ -120,8 +120,6 @@ class WorldConfig:
     """layers of vector encoders, decoders and heads"""
     mlp_units: int = 400
     """units of those layers"""
-    grid_embedding: int = 16
-    """size of the learned embedding of one symbol of a grid"""
     layer_norm: bool = False
     """LayerNorm in the encoder, decoder and heads (the recurrent cell always has it)"""
     discount_head: bool = True

@@ -2,10 +2,9 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
 
-import tyro
 from rich.markup import escape
+from tyro.extras import subcommand_cli_from_dict
 
 from cascade.cli.output import console
 from cascade.cli.tabular import Tabular
@@ -19,13 +18,13 @@ Every command takes --json: one JSON document on stdout, everything else on stde
 Seeds are written 3, 0-9 or 0,2,5 everywhere.
 """
 
-Command = Annotated[Tabular, tyro.conf.subcommand(name="tabular")]
+COMMANDS = {"tabular": Tabular}
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Entry point of the `cascade` command."""
     try:
-        command = tyro.cli(Command, prog="cascade", description=DESCRIPTION, args=args)
+        command = subcommand_cli_from_dict(COMMANDS, prog="cascade", description=DESCRIPTION, args=args)
         command.run()
     except CascadeError as error:
         console.print(f"[bold red]cascade:[/] {escape(str(error))}", soft_wrap=True)

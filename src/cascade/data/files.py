@@ -1,0 +1,195 @@
+"""Arrays and JSON on disk: streamed, checksummed, flushed to the disk, never pickled.
+
+Everything that counts is written beside its place and renamed into it, so that a kill at any moment leaves
+either nothing or all of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from cascade.errors import CascadeError
+
+CHUNK = 8 << 20
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Unusable(CascadeError):
+    """A file that cannot be trusted: missing, cut short, altered, or not a plain array."""
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn a failed write under `path` into one clear line."""
+    try:
+        yield
+    except OSError as error:
+        remedy = "free some space" if error.errno in _NO_SPACE else "make the folder writable"
+        cause = error.strerror or str(error)
+        raise CascadeError(
+            f"{path}: cannot write ({cause}); {remedy} and run the same command again, nothing stored is lost"
+        ) from error
+
+
+def sync(path: Path) -> None:
+    """Flush a file or folder to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove(path: Path) -> None:
+    """Remove a folder that is no longer needed; what cannot be removed does no harm."""
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def publish(temporary: Path, final: Path) -> None:
+    """Rename into place, durably. The content of `temporary` has been flushed already."""
+    sync(temporary)
+    temporary.rename(final)
+    sync(final.parent)
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """What one `.npy` file must be."""
+
+    shape: tuple[int, ...]
+    dtype: str | list[list[str]]
+    """as in the `.npy` header: a string such as '<f4', or a list of fields for a table"""
+    bytes: int
+    crc32: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"shape": list(self.shape), "dtype": self.dtype, "bytes": self.bytes, "crc32": self.crc32}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> FileEntry:
+        return cls(tuple(value["shape"]), value["dtype"], int(value["bytes"]), str(value["crc32"]))
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str | list[list[str]]:
+    """A dtype as it stands in a `.npy` header, in JSON's types."""
+    descr: Any = np.lib.format.dtype_to_descr(dtype)
+    return descr if isinstance(descr, str) else [list(part) for part in descr]
+
+
+class ArrayWriter:
+    """Writes one `.npy` of known shape piece by piece, and its checksum on the way."""
+
+    def __init__(self, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]):
+        if dtype.hasobject:
+            raise CascadeError(f"{path}: arrays of Python objects are not stored; use numbers or booleans")
+        self.path, self.shape, self.dtype = path, shape, dtype
+        self._crc = self._bytes = self._rows = 0
+        self._file = path.open("wb", buffering=1 << 20)
+
+    def __enter__(self) -> ArrayWriter:
+        header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False}
+        np.lib.format.write_array_header_1_0(self, {**header, "shape": self.shape})
+        return self
+
+    def write(self, data: bytes | memoryview) -> int:
+        self._crc = zlib.crc32(data, self._crc)
+        self._bytes += len(data)
+        return self._file.write(data)
+
+    def append(self, rows: np.ndarray) -> None:
+        """The next rows, of the declared shape and type."""
+        if rows.dtype != self.dtype or rows.shape[1:] != self.shape[1:]:
+            raise ValueError(f"{self.path}: {rows.dtype}{rows.shape} does not fit {self.dtype}{self.shape}")
+        self._rows += len(rows)
+        if rows.size:
+            self.write(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with self._file:
+            if error is None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+        if error is None and self._rows != self.shape[0]:
+            raise ValueError(f"{self.path}: {self._rows} rows written, {self.shape[0]} declared")
+
+    @property
+    def entry(self) -> FileEntry:
+        return FileEntry(self.shape, dtype_name(self.dtype), self._bytes, f"{self._crc:08x}")
+
+
+def write_array(path: Path, array: np.ndarray) -> FileEntry:
+    """One whole `.npy`, flushed."""
+    with ArrayWriter(path, array.shape, array.dtype) as writer:
+        writer.append(array)
+    return writer.entry
+
+
+def open_array(path: Path, entry: FileEntry | None = None) -> np.ndarray:
+    """A `.npy` as a read-only memory map, checked against what it must be. Nothing is ever unpickled."""
+    try:
+        if entry is not None and (found := path.stat().st_size) != entry.bytes:
+            raise Unusable(f"{path.name}: {found} bytes, expected {entry.bytes}")
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise Unusable(f"{path.name}: missing") from None
+    except (OSError, ValueError, EOFError, SyntaxError) as error:
+        raise Unusable(f"{path.name}: not a plain .npy array ({str(error).splitlines()[0]})") from None
+    if entry is not None:
+        dtype = dtype_name(array.dtype)
+        if (array.shape, dtype) != (entry.shape, entry.dtype):
+            raise Unusable(f"{path.name}: {dtype}{array.shape}, expected {entry.dtype}{entry.shape}")
+    return array
+
+
+def check_bytes(path: Path, entry: FileEntry) -> None:
+    """Read the whole file and compare its checksum."""
+    crc = 0
+    try:
+        with path.open("rb", buffering=0) as file:
+            while data := file.read(CHUNK):
+                crc = zlib.crc32(data, crc)
+    except OSError as error:
+        raise Unusable(f"{path.name}: {error.strerror}") from None
+    if f"{crc:08x}" != entry.crc32:
+        raise Unusable(f"{path.name}: checksum {crc:08x}, expected {entry.crc32}")
+
+
+def write_json(path: Path, document: dict[str, Any]) -> None:
+    """A JSON document, put in place at once, with a checksum of itself."""
+    text = json.dumps({**document, "crc32": _document_crc(document)}, indent=1, allow_nan=False)
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    publish(temporary, path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A document written by `write_json`, unaltered."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise Unusable(f"{path.name}: missing") from None
+    except (OSError, ValueError, RecursionError):
+        raise Unusable(f"{path.name}: unreadable") from None
+    if not isinstance(document, dict) or document.pop("crc32", None) != _document_crc(document):
+        raise Unusable(f"{path.name}: altered after it was written")
+    return document
+
+
+def _document_crc(document: dict[str, Any]) -> str:
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return f"{zlib.crc32(text.encode()):08x}"

@@ -1,0 +1,115 @@
+"""Which rows a batch consists of: one pure function, the same on the device and on the host.
+
+A window is T consecutive rows. Episodes lie back to back, so a window may cross their ends; `is_first` marks
+each start. The batch of training step i depends on the key and on i alone: how many steps are drawn in one
+call, and where a run was resumed, change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, Key, Shaped, UInt32
+
+from cascade.config import SampleConfig
+from cascade.data.fields import Column, Fields, Spans
+from cascade.errors import CascadeError
+from cascade.types import Batch
+
+MAX_ROWS = np.iinfo(np.int32).max
+
+
+def window_starts(
+    key: Key[Array, ""],
+    step: Int[Array, ""] | int,
+    rows: Int[Array, ""] | int,
+    ends: Int[Array, " episodes"],
+    config: SampleConfig,
+    episodes: Int[Array, ""] | int | None = None,
+) -> Int[Array, " B"]:
+    """First rows of the B windows of training step `step`.
+
+    Uniform over all windows of the `rows` stored; with probability `prioritize_ends` instead uniform over the
+    windows that contain the last row of one uniformly drawn episode. `ends` holds those last rows; where it
+    is padded, `episodes` says how many of them count.
+    """
+    bits = jax.random.bits(jax.random.fold_in(key, step), (4, config.batch), jnp.uint32)
+    bits = jax.lax.optimization_barrier(bits)  # else XLA computes, and compiles, the hash once per use
+    last = jnp.asarray(rows, jnp.int32) - config.length
+    anywhere = _below(bits[0], last + 1)
+    if config.prioritize_ends == 0.0:
+        return anywhere
+    end = ends[_below(bits[1], jnp.asarray(ends.shape[0] if episodes is None else episodes, jnp.int32))]
+    lowest, highest = jnp.maximum(end - (config.length - 1), 0), jnp.minimum(end, last)
+    at_end = lowest + _below(bits[2], highest - lowest + 1)
+    share = (bits[3] >> 8).astype(jnp.float32) * 2.0**-24
+    return jnp.where(share < config.prioritize_ends, at_end, anywhere)
+
+
+def _below(bits: UInt32[Array, " B"], count: Int[Array, "..."]) -> Int[Array, " B"]:
+    """A number below `count` for each word of bits: even to within count / 2**32, and quick to compile."""
+    return (bits % count.astype(jnp.uint32)).astype(jnp.int32)
+
+
+def to_batch(columns: Mapping[str, Shaped[Array, "..."]]) -> Batch:
+    """Windows of every column under their names in a batch.
+
+    The first row of each window must say `is_first` already: what happened before it is unknown.
+    """
+    obs = {name.removeprefix("obs."): value for name, value in columns.items() if name.startswith("obs.")}
+    return Batch(
+        obs=obs,
+        action=columns["action"],
+        is_first=columns["is_first"],
+        is_terminal=columns["is_terminal"],
+    )
+
+
+def check_rows(fields: Fields, config: SampleConfig) -> None:
+    """There is at least one window, and rows can be counted in 32 bits."""
+    if fields.rows < config.length:
+        raise CascadeError(
+            f"sample.length: got {config.length}, but only {fields.rows} rows are stored; "
+            "collect more, hold out less, or draw shorter sequences"
+        )
+    if fields.rows > MAX_ROWS:
+        raise CascadeError(
+            f"{fields.rows} rows are more than the {MAX_ROWS} that can be drawn from; split them"
+        )
+
+
+Extra = Column | Shaped[Array, "capacity ..."]
+"""A row-aligned array beside the fields, as a sampler's `place` gives it."""
+
+
+def as_column(values: Column | np.ndarray, rows: int) -> Column:
+    """A row-aligned array as a column of exactly `rows` rows."""
+    if len(values) != rows:
+        raise CascadeError(f"extra array: got {len(values)} rows, expected the {rows} of the fields")
+    return values if isinstance(values, Column) else Column((values,), Spans.whole([rows]))
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """Draws the batches of consecutive training steps."""
+
+    reason: str
+    """why batches come from where they do"""
+
+    def chunk(self, step: int, count: int) -> Batch:
+        """Batches of training steps step..step + count, on a leading axis: [count, B, T, ...]."""
+
+    def place(self, values: Column | np.ndarray) -> Extra:
+        """Make a row-aligned array ready to be drawn beside the fields."""
+
+    def chunk_with(
+        self, step: int, count: int, extras: Mapping[str, Extra]
+    ) -> tuple[Batch, dict[str, Shaped[Array, "count B T ..."]]]:
+        """The very windows of `chunk`, and the same rows of each of `extras`."""
+
+    def close(self) -> None:
+        """Let go of threads and memory."""

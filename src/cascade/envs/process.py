@@ -1,0 +1,173 @@
+"""One worker process as its parent sees it: what it owes, whether it lives, and its replacement."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import signal
+import subprocess
+import time
+from collections import deque
+from multiprocessing import connection
+
+import numpy as np
+
+from cascade.config import EnvConfig
+from cascade.envs import worker as worker_side
+from cascade.envs.buffers import Buffers
+
+START_TIMEOUT = 300.0
+"""Seconds for a process to start and make its environments."""
+STOP_TIMEOUT = 5.0
+"""Seconds for a process to close its environments when asked."""
+UNANSWERED = 16
+"""Messages sent ahead of their answers, at most: few enough to fit any pipe, so sending never blocks."""
+
+
+class Worker:
+    """A process and the lanes it steps. One that is lost is replaced at once, with fresh environments."""
+
+    def __init__(self, config: EnvConfig, index: int, buffers: Buffers, counts: tuple[int, int]):
+        self._config = config
+        self._index = index
+        self._buffers = buffers
+        self._counts = counts
+        lanes, workers = counts
+        self._lanes = range(index, lanes, workers)
+        self._ready = False
+        self._sent: deque[list[int]] = deque()
+        self._queued: deque[list[int]] = deque()
+        self._progress = -1
+        self._since: float | None = None  # when it last showed progress, while someone waits for it
+        self._start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def pipe(self) -> connection.Connection:
+        return self._pipe
+
+    def submit(self, lanes: np.ndarray) -> None:
+        """Queue these lanes; their actions and seeds are in the buffers."""
+        self._queued.append(lanes.tolist())
+        self._pump()
+
+    def owes(self, lanes: set[int]) -> bool:
+        """Whether any of these lanes is not answered yet."""
+        return any(not lanes.isdisjoint(batch) for batch in (*self._sent, *self._queued))
+
+    def seconds_left(self, timeout: float) -> float:
+        """Seconds until this process counts as hung; every lane that it finishes starts them anew."""
+        progress = int(self._buffers.progress[self._index])
+        now = time.monotonic()
+        if progress != self._progress or self._since is None:
+            self._progress, self._since = progress, now
+        limit = timeout if self._ready else max(timeout, START_TIMEOUT)
+        return self._since + limit - now
+
+    def collect(self, timeout: float) -> dict[int, str]:
+        """Take one answer, if there is one. Returns the lanes lost, with causes; all of them if it died."""
+        try:
+            if not self._pipe.poll():
+                return {} if self.seconds_left(timeout) > 0 else self._replace(self._hang(timeout))
+            answer = json.loads(self._pipe.recv_bytes())
+        except (EOFError, OSError):
+            return self._replace(self._death())
+        self._since = None
+        if isinstance(answer, str):
+            return self._replace(f"its environments could not be made: {answer}")
+        if not self._ready:
+            self._ready = True
+        else:
+            self._sent.popleft()
+        self._pump()
+        return {int(lane): cause for lane, cause in answer.items()}
+
+    def start_failure(self, timeout: float) -> str | None:
+        """Wait for the process to be ready; the cause if it will not be."""
+        try:
+            if not self._pipe.poll(timeout):
+                return f"not ready after {timeout:g} s"
+            answer = json.loads(self._pipe.recv_bytes())
+        except (EOFError, OSError):
+            return self._death()
+        self._ready = True
+        return answer if isinstance(answer, str) else None
+
+    def ask_to_stop(self) -> None:
+        with contextlib.suppress(OSError):
+            self._pipe.send_bytes(b"")
+
+    def stop(self) -> None:
+        """End the process: by itself if it does so soon, by force otherwise."""
+        try:
+            self._process.wait(STOP_TIMEOUT if self._ready and not self._sent else 0.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._pipe.close()
+
+    def _start(self) -> None:
+        self._pipe, theirs = multiprocessing.Pipe()
+        descriptors = (self._buffers.descriptor, theirs.fileno())
+        try:
+            self._process = subprocess.Popen(
+                worker_side.command(self._config, self._lanes, self._index, self._counts, descriptors),
+                env=worker_side.environ(),
+                pass_fds=descriptors,
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # what environments print must not mix with results
+                start_new_session=True,  # Ctrl-C is for the parent
+            )
+        except BaseException:
+            self._pipe.close()
+            raise
+        finally:
+            theirs.close()
+        self._ready = False
+        self._sent.clear()
+        self._queued.clear()
+        self._since = None
+        self._buffers.current[self._index] = -1
+
+    def _pump(self) -> None:
+        while self._queued and len(self._sent) < UNANSWERED:
+            batch = self._queued.popleft()
+            self._sent.append(batch)
+            with contextlib.suppress(OSError):  # a dead process is noticed where its answer is collected
+                self._pipe.send_bytes(np.array(batch, np.int32).tobytes())
+
+    def _replace(self, cause: str) -> dict[int, str]:
+        self._process.kill()
+        self._process.wait()
+        self._pipe.close()
+        lost = dict.fromkeys(self._lanes, cause)
+        self._start()
+        return lost
+
+    def _hang(self, timeout: float) -> str:
+        if not self._ready:
+            return f"worker {self._index} did not start within {max(timeout, START_TIMEOUT):g} s"
+        return f"worker {self._index} gave no sign of life for {timeout:g} s{self._where()}; it was restarted"
+
+    def _death(self) -> str:
+        try:
+            code = self._process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            return f"worker {self._index} closed its pipe{self._where()}"
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return f"worker {self._index} died ({how}){self._where()}; it was restarted"
+
+    def _where(self) -> str:
+        lane = int(self._buffers.current[self._index])
+        return f" in the environment of lane {lane}" if lane >= 0 else ""
+
+
+def first_ready(workers: list[Worker], timeout: float) -> list[Worker]:
+    """Wait until one of the workers has answered, died, or used up its time; those to look at."""
+    left = max(0.0, min(worker.seconds_left(timeout) for worker in workers))
+    answered = connection.wait([worker.pipe for worker in workers], left)
+    return [worker for worker in workers if worker.pipe in answered or worker.seconds_left(timeout) <= 0]

@@ -1,0 +1,134 @@
+"""From `env.id` to a world.
+
+A new family is one file with `make(config) -> Environment` and one line in `SCHEMES`. Files are imported
+only when one of their worlds is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from cascade.config import EnvConfig
+from cascade.envs.protocol import Environment, Paced
+from cascade.errors import CascadeError, MissingExtra, SettingError
+from cascade.specs import EnvSpec
+
+ENTRY_POINTS = "cascade.environments"
+"""Group in which other packages offer worlds: name -> callable(EnvConfig) -> Environment or gymnasium.Env."""
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A family of worlds: where it is made, and what must be installed for it."""
+
+    factory: str
+    usage: str
+    needs: str = ""
+    extra: str = ""
+
+
+SCHEMES = {
+    "minigrid": Scheme("cascade.envs.minigrid:make", "minigrid:FourRooms-v0"),
+    "gym": Scheme("cascade.envs.gymnasium_env:make", "gym:CartPole-v1"),
+    "probe": Scheme("cascade.envs.probe:make", "probe:chain"),
+}
+
+
+def make(config: EnvConfig) -> Environment:
+    """The world that `config` describes."""
+    world = _factory(config)(config)
+    if not (isinstance(world, Environment) and isinstance(world.spec, EnvSpec)):
+        world = _adapt(world, config)
+    if config.action_repeat > 1 or config.time_limit > 0:
+        world = Paced(world, config.action_repeat, config.time_limit)
+    return world
+
+
+def spec_of(config: EnvConfig) -> EnvSpec:
+    """What the world gives and takes; it is made once to find out."""
+    world = make(config)
+    try:
+        return world.spec
+    finally:
+        world.close()
+
+
+def name_of(config: EnvConfig) -> str:
+    """The part of `env.id` after its scheme."""
+    return config.id.partition(":")[2]
+
+
+def suggestion(word: str, known: list[str]) -> str:
+    """' (did you mean ...?)' with the nearest known words, or nothing."""
+    near = get_close_matches(word, known, n=3, cutoff=0.5)
+    return f" (did you mean {' or '.join(near)}?)" if near else ""
+
+
+def _factory(config: EnvConfig) -> Callable[[EnvConfig], Any]:
+    """The first of: a family of SCHEMES, another package's entry point, `module:function`."""
+    scheme, _, rest = config.id.partition(":")
+    if scheme in SCHEMES:
+        family = SCHEMES[scheme]
+        if family.needs and importlib.util.find_spec(family.needs) is None:
+            raise MissingExtra(f"env.id {config.id}", family.extra)
+        return _load(family.factory)
+    entries = importlib.metadata.entry_points(group=ENTRY_POINTS)
+    for entry in entries:
+        if entry.name in (config.id, scheme):
+            return _load_entry(config, entry)
+    if rest and _importable(scheme):
+        return _load_named(config, scheme, rest)
+    names = [*SCHEMES, *(entry.name for entry in entries)]
+    usage = ", ".join([*(family.usage for family in SCHEMES.values()), *(entry.name for entry in entries)])
+    raise SettingError(
+        "env.id", config.id, f"a world such as {usage}, or module:function{suggestion(scheme, names)}"
+    )
+
+
+def _load(target: str) -> Callable[[EnvConfig], Any]:
+    module, _, name = target.partition(":")
+    factory: Callable[[EnvConfig], Any] = getattr(importlib.import_module(module), name)
+    return factory
+
+
+def _load_entry(config: EnvConfig, entry: importlib.metadata.EntryPoint) -> Callable[[EnvConfig], Any]:
+    try:
+        factory: Callable[[EnvConfig], Any] = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise CascadeError(
+            f"env.id {config.id}: entry point {entry.value!r} cannot be loaded: {error}"
+        ) from error
+    return factory
+
+
+def _load_named(config: EnvConfig, module: str, name: str) -> Callable[[EnvConfig], Any]:
+    try:
+        return _load(f"{module}:{name}")
+    except AttributeError as error:
+        raise SettingError("env.id", config.id, f"a function that module {module} has") from error
+
+
+def _importable(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _adapt(world: Any, config: EnvConfig) -> Environment:
+    import gymnasium as gym
+
+    from cascade.envs.gymnasium_env import GymnasiumEnv
+
+    if not isinstance(world, gym.Env):
+        raise CascadeError(
+            f"env.id {config.id}: its factory returned {type(world).__name__}, "
+            "expected a gymnasium.Env or an object with spec, reset, step, render and close"
+        )
+    return GymnasiumEnv(world, config)

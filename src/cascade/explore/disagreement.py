@@ -1,0 +1,86 @@
+"""Information gain: an ensemble of one-step models, and where they disagree.
+
+member_e(h_t, z_t, a_t) predicts z_{t+1}, with a_t the action taken AT t        sigma(s, a) = Var_e
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from cascade.config import EnsembleConfig, WorldConfig
+from cascade.nn.distributions import squared_error
+from cascade.nn.layers import MLP
+from cascade.nn.learner import Learner, update
+from cascade.nn.precision import cast
+from cascade.world.model import Metrics
+from cascade.world.rssm import State, feature_size, stoch_size
+
+
+class Ensemble(eqx.Module):
+    """E members in one stacked pytree."""
+
+    members: MLP
+    config: EnsembleConfig = eqx.field(static=True)
+    precision: str = eqx.field(static=True)
+
+    def __init__(self, world: WorldConfig, actions: int, config: EnsembleConfig, *, key: PRNGKeyArray):
+        def member(key: PRNGKeyArray) -> MLP:
+            inputs = feature_size(world) + actions
+            return MLP(inputs, stoch_size(world), config.layers, config.units, key=key)
+
+        self.members = jax.vmap(member)(jax.random.split(key, config.members))
+        self.config, self.precision = config, world.precision
+
+    def predict(self, feature: Float[Array, "*B F"], action: Float[Array, "*B A"]) -> Float[Array, "E *B Z"]:
+        """Every member's z_{t+1}, given [h_t, z_t] and the action taken at t."""
+        x = jnp.concatenate([feature, action.astype(feature.dtype)], -1)
+        return jax.vmap(lambda member: member(x))(cast(self.members, self.precision))
+
+    def disagreement(self, feature: Float[Array, "*B F"], action: Float[Array, "*B A"]) -> Float[Array, "*B"]:
+        """sigma(s, a): variance (or standard deviation) over members, mean over the dimensions of z."""
+        predictions = self.predict(feature, action).astype(jnp.float32)
+        spread = predictions.var(0) if self.config.measure == "variance" else predictions.std(0)
+        return spread.mean(-1)
+
+
+def loss(
+    ensemble: Ensemble, states: State, action: Float[Array, "B T A"], is_first: Bool[Array, "B T"]
+) -> Float[Array, ""]:
+    """Squared error of every member, summed over members so that each trains alone.
+
+    A pair whose second half starts another episode is not a transition and does not count.
+    """
+    feature = states.feature
+    predictions = ensemble.predict(feature[:, :-1], action[:, :-1]).astype(jnp.float32)
+    target = jax.lax.stop_gradient(states.stoch[:, 1:]).astype(jnp.float32)
+    error = squared_error(predictions, jnp.broadcast_to(target, predictions.shape)).sum(-1)
+    real = 1.0 - is_first[:, 1:].astype(jnp.float32)
+    weighted = error * jnp.broadcast_to(real, error.shape)
+    return weighted.sum() / jnp.maximum(real.sum(), 1.0)
+
+
+def step(
+    learner: Learner[Ensemble], states: State, action: Float[Array, "B T A"], is_first: Bool[Array, "B T"]
+) -> tuple[Learner[Ensemble], Metrics]:
+    """One gradient step on detached posteriors; each member has its own optimiser and its own clipping."""
+    ensemble = learner.model
+    value, grads = jax.value_and_grad(loss)(ensemble, states, action, is_first)
+    config = ensemble.config.optimizer
+    members = Learner(ensemble.members, learner.opt_state, learner.skipped)
+    members, extra = jax.vmap(lambda one, grad: update(one, grad, config))(members, grads.members)
+    ensemble = eqx.tree_at(lambda e: e.members, ensemble, members.model)
+    norm = extra["grad_norm"].mean()
+    metrics = {"ensemble/loss": value / ensemble.config.members, "ensemble/grad_norm": norm}
+    return Learner(ensemble, members.opt_state, members.skipped), metrics
+
+
+def create(
+    world: WorldConfig, actions: int, config: EnsembleConfig, *, key: PRNGKeyArray
+) -> Learner[Ensemble]:
+    """A new ensemble with one optimiser state per member."""
+    ensemble = Ensemble(world, actions, config, key=key)
+    members = jax.vmap(lambda member: Learner.create(member, config.optimizer))(ensemble.members)
+    return Learner(ensemble, members.opt_state, members.skipped)

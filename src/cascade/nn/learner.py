@@ -1,0 +1,56 @@
+"""A model with the state of its optimiser, and the one way it is updated."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PyTree
+
+from cascade.config import OptimizerConfig
+
+Model = TypeVar("Model")
+
+
+class Learner(eqx.Module, Generic[Model]):
+    """A model and its optimiser. `skipped` counts updates refused because they were not finite."""
+
+    model: Model
+    opt_state: PyTree
+    skipped: Int[Array, ""]
+
+    @classmethod
+    def create(cls, model: Model, config: OptimizerConfig) -> Learner[Model]:
+        return cls(model, optimizer(config).init(model), jnp.zeros((), jnp.int32))
+
+
+def optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
+    """Clip by global norm, Adam, and weight decay decoupled from the learning rate."""
+    return optax.chain(
+        optax.clip_by_global_norm(config.clip) if config.clip else optax.identity(),
+        optax.scale_by_adam(eps=config.eps),
+        optax.scale(-config.lr),
+        optax.add_decayed_weights(-config.weight_decay) if config.weight_decay else optax.identity(),
+    )
+
+
+def update(
+    learner: Learner[Model], grads: Model, config: OptimizerConfig
+) -> tuple[Learner[Model], dict[str, Float[Array, ""]]]:
+    """One optimiser step; a gradient that is not finite changes nothing and is counted.
+
+    Under `vmap` over a population or seeds each member has its own norm, so members stay independent.
+    """
+    norm = optax.tree.norm(grads)
+    finite = jnp.isfinite(norm)
+    with jax.numpy_dtype_promotion("standard"):  # optax mixes its step count with floats
+        changes, opt_state = optimizer(config).update(grads, learner.opt_state, learner.model)
+    model = optax.apply_updates(learner.model, changes)
+    model, opt_state = jax.tree.map(
+        lambda new, old: jnp.where(finite, new, old), (model, opt_state), (learner.model, learner.opt_state)
+    )
+    skipped = learner.skipped + jnp.logical_not(finite).astype(jnp.int32)
+    return Learner(model, opt_state, skipped), {"grad_norm": norm, "skipped": skipped.astype(jnp.float32)}

@@ -1,0 +1,115 @@
+"""The world model as a whole: its loss, and one training step."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray, Shaped
+
+from cascade.config import WorldConfig
+from cascade.nn.distributions import bernoulli_log_prob
+from cascade.nn.layers import MLP
+from cascade.nn.learner import Learner, update
+from cascade.nn.precision import cast
+from cascade.specs import ActionSpec, EnvSpec
+from cascade.types import Batch
+from cascade.world.decoder import Decoder
+from cascade.world.encoder import Encoder
+from cascade.world.rssm import RSSM, State, feature_size
+
+Metrics = dict[str, Float[Array, "..."]]
+
+
+def encode_action(spec: ActionSpec, action: Shaped[Array, "..."]) -> Float[Array, "... A"]:
+    """A stored action as the vector the model reads."""
+    return jax.nn.one_hot(action, spec.size) if spec.kind == "discrete" else action
+
+
+class WorldModel(eqx.Module):
+    """Encoder, recurrent state-space model, decoder and discount head."""
+
+    encoder: Encoder
+    rssm: RSSM
+    decoder: Decoder
+    discount: MLP | None
+    action: ActionSpec = eqx.field(static=True)
+    config: WorldConfig = eqx.field(static=True)
+
+    def __init__(self, spec: EnvSpec, config: WorldConfig, *, key: PRNGKeyArray):
+        keys = jax.random.split(key, 4)
+        features = feature_size(config)
+        self.encoder = Encoder(spec.observations, config, key=keys[0])
+        self.rssm = RSSM(self.encoder.size, spec.action.size, config, key=keys[1])
+        self.decoder = Decoder(features, spec.observations, config, key=keys[2])
+        self.discount = (
+            MLP(features, 1, config.mlp_layers, config.mlp_units, key=keys[3], norm=config.layer_norm)
+            if config.discount_head
+            else None
+        )
+        self.action, self.config = spec.action, config
+
+    def embed(self, obs: dict[str, Shaped[Array, "..."]], axes: int) -> Float[Array, "*B X"]:
+        """Embeddings of observations with `axes` leading axes."""
+        encode = self.encoder
+        for _ in range(axes):
+            encode = jax.vmap(encode)
+        return encode(obs)
+
+    def observe(self, batch: Batch, key: PRNGKeyArray) -> tuple[State, Float[Array, "B T K"]]:
+        """Posterior states and statistics of a batch of sequences."""
+        embed = self.embed(batch.obs, 2)
+        action = encode_action(self.action, batch.action)
+        noise = self.rssm.noise(key, *batch.is_first.shape[::-1])
+        embed, action, is_first = jax.tree.map(lambda x: x.swapaxes(0, 1), (embed, action, batch.is_first))
+        states, stats = self.rssm.observe(embed, action, is_first, noise)
+        return jax.tree.map(lambda x: x.swapaxes(0, 1), (states, stats))
+
+    def continues(self, feature: Float[Array, "*B F"]) -> Float[Array, "*B"]:
+        """Probability that the episode goes on from here; 1 without a discount head."""
+        if self.discount is None:
+            return jnp.ones(feature.shape[:-1], jnp.float32)
+        return jax.nn.sigmoid(self.discount(feature)[..., 0].astype(jnp.float32))
+
+
+def kl_loss(
+    rssm: RSSM, post: Float[Array, "*B K"], prior: Float[Array, "*B K"], config: WorldConfig
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """KL balancing: the prior is trained towards the posterior faster than the reverse; free nats on each."""
+    fixed = jax.lax.stop_gradient
+    train_prior = rssm.kl(fixed(post), prior).mean()
+    train_post = rssm.kl(post, fixed(prior)).mean()
+    balance, free = config.kl_balance, config.free_nats
+    loss = balance * jnp.maximum(train_prior, free) + (1.0 - balance) * jnp.maximum(train_post, free)
+    return loss, fixed(train_prior)
+
+
+def loss(
+    model: WorldModel, batch: Batch, key: PRNGKeyArray
+) -> tuple[Float[Array, ""], tuple[State, Metrics]]:
+    """-log p(observations, ends | z, h) + KL(posterior || prior), in nats per time step."""
+    config = model.config
+    model = cast(model, config.precision)
+    states, post = model.observe(batch, key)
+    prior = model.rssm.prior(states.deter)
+    feature = states.feature
+    losses = jax.vmap(jax.vmap(model.decoder.loss))(feature, batch.obs)
+    means = {name: value.mean() for name, value in losses.items()}
+    kl, kl_value = kl_loss(model.rssm, post, prior, config)
+    total = sum(means.values()) + config.kl_scale * kl
+    if model.discount is not None:
+        logit = model.discount(feature)[..., 0].astype(jnp.float32)
+        alive = 1.0 - batch.is_terminal.astype(jnp.float32)
+        means["discount"] = -bernoulli_log_prob(logit, alive).mean()
+        total = total + config.discount_scale * means["discount"]
+    metrics = {f"loss/{name}": value for name, value in means.items()} | {"kl": kl_value, "loss": total}
+    return total, (jax.lax.stop_gradient(states), metrics)
+
+
+def step(
+    learner: Learner[WorldModel], batch: Batch, key: PRNGKeyArray
+) -> tuple[Learner[WorldModel], State, Metrics]:
+    """One gradient step; also the posterior states of the batch, cut off from the model's gradient."""
+    grads, (states, metrics) = jax.grad(loss, has_aux=True)(learner.model, batch, key)
+    learner, extra = update(learner, grads, learner.model.config.optimizer)
+    return learner, states, metrics | extra

@@ -1,0 +1,57 @@
+"""Known values of the distributions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from cascade.nn import distributions as d
+
+
+def test_straight_through_is_exactly_one_hot_and_passes_the_gradient_of_the_probabilities():
+    logits = 5 * jax.random.normal(jax.random.key(0), (100, 7))
+    noise = d.gumbel(jax.random.key(1), logits.shape)
+    sample = d.one_hot_sample(logits, noise)
+    assert set(np.unique(sample)) == {0.0, 1.0}
+    np.testing.assert_array_equal(sample.sum(-1), 1.0)
+    weights = jax.random.normal(jax.random.key(2), logits.shape)
+    through = jax.grad(lambda x: (d.one_hot_sample(x, noise) * weights).sum())(logits)
+    direct = jax.grad(lambda x: (jax.nn.softmax(x) * weights).sum())(logits)
+    np.testing.assert_allclose(through, direct, atol=1e-6)
+
+
+def test_samples_follow_the_probabilities():
+    logits = jnp.log(jnp.array([0.1, 0.2, 0.7]))
+    many = jnp.broadcast_to(logits, (20_000, 3))
+    sample = d.one_hot_sample(many, d.gumbel(jax.random.key(0), many.shape))
+    np.testing.assert_allclose(sample.mean(0), [0.1, 0.2, 0.7], atol=0.015)
+
+
+def test_categorical_entropy_and_kl_agree_with_scipy():
+    p, q = np.array([0.1, 0.2, 0.7]), np.array([0.3, 0.3, 0.4])
+    np.testing.assert_allclose(d.categorical_entropy(jnp.log(jnp.asarray(p))), stats.entropy(p), rtol=1e-5)
+    kl = d.categorical_kl(jnp.log(jnp.asarray(p)), jnp.log(jnp.asarray(q)))
+    np.testing.assert_allclose(kl, stats.entropy(p, q), rtol=1e-5)
+
+
+def test_gaussian_kl_is_zero_only_for_equal_parameters():
+    left = jax.random.normal(jax.random.key(0), (5, 6))
+    np.testing.assert_allclose(d.gaussian_kl(left, left), 0.0, atol=1e-6)
+    assert (d.gaussian_kl(left, left + 0.5) > 0).all()
+
+
+def test_squashed_normal_integrates_to_one():
+    raw = jnp.array([0.3, -0.4])
+    (mean,), (std,) = d.gaussian_parameters(raw)
+    mean = 5.0 * jnp.tanh(mean / 5.0)
+    actions = jnp.linspace(-0.9999, 0.9999, 20_001)
+    noise = ((jnp.arctanh(actions) - mean) / std)[:, None]
+    _, log_prob, _ = d.tanh_normal_sample(jnp.broadcast_to(raw, (len(actions), 2)), noise)
+    np.testing.assert_allclose(jnp.trapezoid(jnp.exp(log_prob), actions), 1.0, atol=2e-3)
+
+
+def test_bernoulli_log_prob():
+    logit = jnp.array([-3.0, 0.0, 2.0])
+    p = jax.nn.sigmoid(logit)
+    np.testing.assert_allclose(d.bernoulli_log_prob(logit, jnp.ones(3)), jnp.log(p), rtol=1e-5)
+    np.testing.assert_allclose(d.bernoulli_log_prob(logit, jnp.zeros(3)), jnp.log(1 - p), rtol=1e-5)
