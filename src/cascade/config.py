@@ -163,3 +163,61 @@ class EnsembleConfig:
 
     def __post_init__(self) -> None:
         require("ensemble.members", self.members, self.members >= 2, "at least 2")
+
+
+@dataclass(frozen=True)
+class ActorCriticConfig:
+    """An actor and a critic trained in imagination: the explorers, and later the behaviour policies."""
+
+    layers: int = 4
+    """hidden layers of the actor and of the critic"""
+    units: int = 400
+    """units of each layer"""
+    horizon: int = 15
+    """imagined steps"""
+    starts: int = 0
+    """states that imagination starts from, drawn from each batch; 0 starts from all of them"""
+    discount: float = 0.99
+    """discount of rewards, per step"""
+    trace: float = 0.95
+    """weight of longer returns in the lambda-return"""
+    entropy: float = 2e-3
+    """weight of the actor's entropy"""
+    gradient: Literal["auto", "reinforce", "dynamics"] = "auto"
+    """how the actor learns; auto is reinforce for discrete actions and dynamics for continuous ones"""
+    slow_every: int = 100
+    """critic updates between two copies of the critic into its slow target"""
+    actor: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=8e-5))
+    """how the actor is trained"""
+    critic: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=2e-4))
+    """how the critic is trained"""
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "units", "horizon", "slow_every"):
+            require(name.replace("_", "-"), getattr(self, name), getattr(self, name) >= 1, "at least 1")
+        require("starts", self.starts, self.starts >= 0, "0 (all) or more")
+        require("discount", self.discount, 0.0 <= self.discount <= 1.0, "a number from 0 to 1")
+        require("trace", self.trace, 0.0 <= self.trace <= 1.0, "a number from 0 to 1")
+        require("entropy", self.entropy, self.entropy >= 0.0, "0 or more")
+
+
+@dataclass(frozen=True)
+class ExploreConfig:
+    """The population of explorers and what they are rewarded for."""
+
+    population: int = 10
+    """explorers"""
+    weight: float = 0.1
+    """lambda of the paper: 0 rewards information gain alone, 1 population diversity alone"""
+    embedding: str = "final"
+    """summary of a trajectory: final, mean, or module:function of the imagined trajectory"""
+    diversity: str = "distance"
+    """measure of diversity: distance, paired, variance, determinant, or module:function of the summaries"""
+    normalize: Literal["running", "none"] = "running"
+    """divide each reward term by its own running scale, or take the raw formula"""
+    agent: ActorCriticConfig = field(default_factory=ActorCriticConfig)
+    """the actor and critic of each explorer"""
+
+    def __post_init__(self) -> None:
+        require("explore.population", self.population, self.population >= 1, "at least 1")
+        require("explore.weight", self.weight, 0.0 <= self.weight <= 1.0, "a number from 0 to 1")

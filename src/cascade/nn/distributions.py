@@ -35,9 +35,8 @@ def categorical_kl(left: Float[Array, "*B C"], right: Float[Array, "*B C"]) -> F
 
 
 def categorical_log_prob(logits: Float[Array, "*B C"], index: Int[Array, "*B"]) -> Float[Array, "*B"]:
-    """Log-probability of an index."""
-    log_probs = jax.nn.log_softmax(logits)
-    return jnp.take_along_axis(log_probs, index[..., None], axis=-1)[..., 0]
+    """Log-probability of an index; by a one-hot product, whose gradient is no scatter."""
+    return (jax.nn.one_hot(index, logits.shape[-1]) * jax.nn.log_softmax(logits)).sum(-1)
 
 
 def bernoulli_log_prob(logit: Float[Array, "*B"], value: Float[Array, "*B"]) -> Float[Array, "*B"]:
@@ -64,15 +63,33 @@ def squared_error(prediction: Float[Array, "*B"], target: Float[Array, "*B"]) ->
     return 0.5 * jnp.square(prediction - target)
 
 
-def tanh_normal_sample(
-    raw: Float[Array, "*B D2"], noise: Float[Array, "*B D"]
-) -> tuple[Float[Array, "*B D"], Float[Array, "*B"], Float[Array, "*B"]]:
-    """An action in (-1, 1) from a squashed Gaussian, its log-probability, and an estimate of the entropy."""
+def tanh_normal_parameters(raw: Float[Array, "*B D2"]) -> tuple[Float[Array, "*B D"], Float[Array, "*B D"]]:
+    """Mean (kept within 5, where tanh is long flat) and standard deviation before squashing."""
     mean, std = gaussian_parameters(raw)
-    mean = 5.0 * jnp.tanh(mean / 5.0)
-    value = mean + std * noise
-    log_normal = -0.5 * jnp.square(noise) - jnp.log(std) - 0.5 * math.log(2.0 * math.pi)
-    # log |d tanh(v)/dv|, stable for large v
-    log_slope = 2.0 * (math.log(2.0) - value - jax.nn.softplus(-2.0 * value))
-    log_prob = (log_normal - log_slope).sum(-1)
-    return jnp.tanh(value), log_prob, -log_prob
+    return 5.0 * jnp.tanh(mean / 5.0), std
+
+
+def tanh_normal_sample(raw: Float[Array, "*B D2"], noise: Float[Array, "*B D"]) -> Float[Array, "*B D"]:
+    """A reparameterised draw in (-1, 1) from a squashed Gaussian."""
+    mean, std = tanh_normal_parameters(raw)
+    return jnp.tanh(mean + std * noise)
+
+
+def tanh_normal_log_prob(
+    raw: Float[Array, "*B D2"], value: Float[Array, "*B D"]
+) -> tuple[Float[Array, "*B"], Float[Array, "*B"]]:
+    """Log-density at a value in (-1, 1), and an entropy: that of the Gaussian plus the squashing at the mean.
+
+    The squashed Gaussian has no entropy in closed form; the second term is its first-order correction, and it
+    falls as actions saturate, as the true entropy does.
+    """
+    mean, std = tanh_normal_parameters(raw)
+    before = jnp.arctanh(jnp.clip(value, -1.0 + 1e-6, 1.0 - 1e-6))
+    log_normal = -0.5 * jnp.square((before - mean) / std) - jnp.log(std) - 0.5 * math.log(2.0 * math.pi)
+    entropy = jnp.log(std) + 0.5 * math.log(2.0 * math.pi * math.e) + _log_slope(mean)
+    return (log_normal - _log_slope(before)).sum(-1), entropy.sum(-1)
+
+
+def _log_slope(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
+    """log d tanh(x) / dx, stable for large x."""
+    return 2.0 * (math.log(2.0) - x - jax.nn.softplus(-2.0 * x))

@@ -16,11 +16,11 @@ Model = TypeVar("Model")
 
 
 class Learner(eqx.Module, Generic[Model]):
-    """A model and its optimiser. `skipped` counts updates refused because they were not finite."""
+    """A model and its optimiser; stacked along P for several. `skipped` counts updates that were not finite."""
 
     model: Model
     opt_state: PyTree
-    skipped: Int[Array, ""]
+    skipped: Int[Array, "*P"]
 
     @classmethod
     def create(cls, model: Model, config: OptimizerConfig) -> Learner[Model]:

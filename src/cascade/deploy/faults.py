@@ -1,0 +1,68 @@
+"""What went wrong while collecting: counted, attributed, and remembered over restarts.
+
+The process of several lanes may die of one of them. That is one failure, however many episodes it takes
+along; and only the episode that it happened in may be drawn anew, the others are repeated as they were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from cascade.envs import Failure
+
+LONGEST_LIST = 20
+"""Different causes that are remembered; those beyond are counted only."""
+_WORKER = re.compile(r"(worker \d+ |its environments could not be made)")
+_CULPRIT = re.compile(r"worker \d+ .* in the environment of lane (\d+)")
+
+
+@dataclass
+class Faults:
+    """The failures of a deployment so far, over all processes that collected for it."""
+
+    failures: int = 0
+    dropped_episodes: int = 0
+    dropped_steps: int = 0
+    causes: dict[str, int] = field(default_factory=dict)
+    """how often each cause was met"""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Faults:
+        return cls(**value)
+
+    def record(self, cause: str) -> None:
+        self.failures += 1
+        if cause in self.causes or len(self.causes) < LONGEST_LIST:
+            self.causes[cause] = self.causes.get(cause, 0) + 1
+
+
+class Incidents:
+    """Tells one failure of a shared process, reported lane by lane, from several."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[str, set[int]] = {}
+
+    def is_new(self, failure: Failure) -> bool:
+        """Whether this is a failure of its own rather than another lane's share in the last one."""
+        if not _WORKER.match(failure.cause):
+            return True
+        lanes = self._lanes.get(failure.cause, set())
+        if lanes and failure.lane not in lanes:
+            lanes.add(failure.lane)
+            return False
+        self._lanes[failure.cause] = {failure.lane}
+        return True
+
+
+def blames_lane(failure: Failure) -> bool:
+    """Whether it was this lane's environment that failed, and not its process for another reason."""
+    if not _WORKER.match(failure.cause):
+        return True
+    culprit = _CULPRIT.match(failure.cause)
+    return culprit is not None and int(culprit[1]) == failure.lane

@@ -1,0 +1,84 @@
+"""What acts and what judges: an actor over discrete or continuous actions, and a critic."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from cascade.config import ActorCriticConfig
+from cascade.nn.distributions import (
+    categorical_entropy,
+    categorical_log_prob,
+    one_hot_sample,
+    tanh_normal_log_prob,
+    tanh_normal_sample,
+)
+from cascade.nn.layers import MLP
+from cascade.nn.precision import cast
+from cascade.specs import ActionSpec
+
+
+class Actor(eqx.Module):
+    """A distribution over actions given [h, z]; written for one explorer, stacked and vmapped for P."""
+
+    mlp: MLP
+    action: ActionSpec = eqx.field(static=True)
+    precision: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        features: int,
+        action: ActionSpec,
+        config: ActorCriticConfig,
+        precision: str,
+        *,
+        key: PRNGKeyArray,
+    ):
+        outputs = action.size * (1 if action.kind == "discrete" else 2)
+        self.mlp = MLP(features, outputs, config.layers, config.units, key=key)
+        self.action, self.precision = action, precision
+
+    def parameters(self, feature: Float[Array, "*B F"]) -> Float[Array, "*B K"]:
+        """Logits, or the raw mean and spread."""
+        return cast(self.mlp, self.precision)(feature).astype(jnp.float32)
+
+    def noise(self, key: PRNGKeyArray, *batch: int) -> Float[Array, "*B A"]:
+        """What `sample` needs to draw an action."""
+        draw = jax.random.gumbel if self.action.kind == "discrete" else jax.random.normal
+        return draw(key, (*batch, self.action.size), jnp.float32)
+
+    def sample(self, feature: Float[Array, "*B F"], noise: Float[Array, "*B A"]) -> Float[Array, "*B A"]:
+        """An action as the model reads it: one-hot with straight-through gradients, or reparameterised."""
+        parameters = self.parameters(feature)
+        if self.action.kind == "discrete":
+            return one_hot_sample(parameters, noise)
+        return tanh_normal_sample(parameters, noise)
+
+    def mode(self, feature: Float[Array, "*B F"]) -> Float[Array, "*B A"]:
+        """The most likely action."""
+        return self.sample(feature, jnp.zeros((*feature.shape[:-1], self.action.size)))
+
+    def log_prob(
+        self, feature: Float[Array, "*B F"], action: Float[Array, "*B A"]
+    ) -> tuple[Float[Array, "*B"], Float[Array, "*B"]]:
+        """Log-probability of an action as the model reads it, and the entropy."""
+        parameters = self.parameters(feature)
+        if self.action.kind == "discrete":
+            return categorical_log_prob(parameters, action.argmax(-1)), categorical_entropy(parameters)
+        return tanh_normal_log_prob(parameters, action)
+
+
+class Critic(eqx.Module):
+    """The value of [h, z]."""
+
+    mlp: MLP
+    precision: str = eqx.field(static=True)
+
+    def __init__(self, features: int, config: ActorCriticConfig, precision: str, *, key: PRNGKeyArray):
+        self.mlp = MLP(features, 1, config.layers, config.units, key=key)
+        self.precision = precision
+
+    def __call__(self, feature: Float[Array, "*B F"]) -> Float[Array, "*B"]:
+        return cast(self.mlp, self.precision)(feature)[..., 0].astype(jnp.float32)

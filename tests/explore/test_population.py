@@ -1,0 +1,217 @@
+"""Explorers: trained at once as they would be alone, and moved by what the objective says."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import SMALL, env_spec, random_batch
+
+from cascade.config import ActorCriticConfig, EnsembleConfig, ExploreConfig
+from cascade.explore import actor_critic, disagreement, population
+from cascade.explore.imagine import choose_starts, imagine
+from cascade.world.model import WorldModel
+
+AGENT = ActorCriticConfig(layers=2, units=16, horizon=5, starts=12, entropy=1e-3)
+CONFIG = ExploreConfig(population=3, weight=0.4, agent=AGENT)
+
+
+@dataclasses.dataclass
+class World:
+    """A frozen world model with its ensemble and places to start from."""
+
+    action: str = "discrete"
+
+    def __post_init__(self):
+        self.spec = env_spec("vector", action=self.action)
+        make = jax.jit(lambda key: WorldModel(self.spec, SMALL, key=key))
+        self.model = make(jax.random.key(0))
+        ensemble = EnsembleConfig(members=3, layers=1, units=16)
+        self.ensemble = jax.jit(lambda key: disagreement.create(SMALL, 3, ensemble, key=key))(
+            jax.random.key(1)
+        ).model
+        batch = random_batch(self.spec, (4, 6))
+        states, _ = jax.jit(lambda key: self.model.observe(batch, key))(jax.random.key(2))
+        self.starts = choose_starts(states, batch.is_terminal, AGENT.starts, jax.random.key(3))
+
+    def population(self, config=CONFIG, seed=4):
+        create = jax.jit(lambda key: population.create(SMALL, self.spec.action, config, key=key))
+        return create(jax.random.key(seed))
+
+    def step(self, explorers, config=CONFIG, weight=None, seed=5):
+        weight = jnp.float32(config.weight if weight is None else weight)
+        run = jax.jit(population.step, static_argnames="config")
+        return run(
+            explorers, self.model, self.ensemble, self.starts, weight, jax.random.key(seed), config=config
+        )
+
+
+@pytest.fixture(scope="module", params=["discrete", "continuous"])
+def world(request):
+    return World(request.param)
+
+
+def assert_trees_close(left, right, rtol=2e-4, atol=1e-6):
+    for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+
+
+def some_differ(left, right):
+    return any(
+        not np.allclose(a, b, atol=1e-7)
+        for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True)
+    )
+
+
+def test_parallel_training_equals_training_one_after_another(world):
+    """Explorer i trained in the whole population equals it trained after the i before it, on the same draws."""
+    explorers = world.population()
+    together, metrics = world.step(explorers)
+    assert metrics["entropy"].shape == (3,)
+    for i in range(3):
+        first = jax.tree.map(lambda leaf, n=i + 1: leaf[:n], explorers)
+        alone, _ = world.step(first, dataclasses.replace(CONFIG, population=i + 1))
+        assert_trees_close(
+            jax.tree.map(lambda leaf, n=i: leaf[n], together), jax.tree.map(lambda leaf, n=i: leaf[n], alone)
+        )
+
+
+def actor_gradient(world, config, weight):
+    explorers = world.population(config)
+    keys = jax.random.split(jax.random.key(7), 3)
+
+    def loss(actors):
+        def reward(imagined):
+            return population.rewards(explorers.scales, imagined, world.ensemble, jnp.float32(weight), config)
+
+        return actor_critic.actor_loss(
+            actors, explorers.agents.slow, world.model, world.starts, keys, reward, config.agent
+        )[0]
+
+    return jax.jit(jax.grad(loss))(explorers.agents.actor.model)
+
+
+@pytest.mark.parametrize("normalize", ["running", "none"])
+def test_lambda_changes_the_actors_gradient(world, normalize):
+    config = dataclasses.replace(CONFIG, normalize=normalize)
+    low, high = (actor_gradient(world, config, weight) for weight in (0.0, 1.0))
+    for i in range(1, 3):
+        assert some_differ(*(jax.tree.map(lambda leaf, n=i: leaf[n], g) for g in (low, high)))
+
+
+def test_diversity_alone_moves_every_explorer_but_the_first(world):
+    """At λ = 1 and without entropy the first explorer has no reward, and the others have one."""
+    quiet = dataclasses.replace(
+        CONFIG,
+        normalize="none",
+        agent=dataclasses.replace(AGENT, entropy=0.0, gradient="reinforce", trace=1.0),
+    )
+    explorers = world.population(quiet)
+    silent = jax.tree.map(jnp.zeros_like, explorers.agents.slow)
+    keys = jax.random.split(jax.random.key(7), 3)
+
+    def loss(actors):
+        def reward(imagined):
+            return population.rewards(explorers.scales, imagined, world.ensemble, jnp.float32(1.0), quiet)
+
+        return actor_critic.actor_loss(actors, silent, world.model, world.starts, keys, reward, quiet.agent)[
+            0
+        ]
+
+    grads = jax.jit(jax.grad(loss))(explorers.agents.actor.model)
+    size = np.array([sum(float(jnp.abs(leaf[i]).sum()) for leaf in jax.tree.leaves(grads)) for i in range(3)])
+    assert size[0] == 0.0
+    assert (size[1:] > 1e-4).all()
+
+
+def test_no_explorers_gradient_touches_another(world):
+    explorers = world.population()
+    keys = jax.random.split(jax.random.key(7), 3)
+
+    def loss_of(actors, which):
+        def reward(imagined):
+            rewards, aux = population.rewards(
+                explorers.scales, imagined, world.ensemble, jnp.float32(0.5), CONFIG
+            )
+            only = jnp.zeros_like(rewards).at[:, which].set(rewards[:, which])
+            return only, aux
+
+        agent = dataclasses.replace(AGENT, entropy=0.0)
+        silent = jax.tree.map(jnp.zeros_like, explorers.agents.slow)
+        return actor_critic.actor_loss(actors, silent, world.model, world.starts, keys, reward, agent)[0]
+
+    grads = jax.jit(jax.grad(loss_of), static_argnums=1)(explorers.agents.actor.model, 2)
+    for leaf in jax.tree.leaves(grads):
+        np.testing.assert_array_equal(leaf[:2], 0.0)
+
+
+def test_imagination_is_a_chain_of_model_steps_with_each_explorers_own_actions(world):
+    explorers = world.population()
+    keys = jax.random.split(jax.random.key(9), 3)
+    actors = explorers.agents.actor.model
+    rolled = jax.jit(lambda: imagine(world.model, actors, world.starts, keys, AGENT))()
+    assert rolled.action.shape == (5, 3, 12, 3)
+    assert rolled.states.deter.shape == (6, 3, 12, SMALL.deter)
+    np.testing.assert_array_equal(rolled.states.deter[0, 1], world.starts.state.deter)
+    state = jax.tree.map(lambda x: x[2], rolled.states)
+    after = world.model.rssm.imagine(state, rolled.action[2], jnp.zeros_like(state.stoch))
+    np.testing.assert_allclose(after.deter, rolled.states.deter[3], atol=1e-5)
+    assert not np.allclose(rolled.action[:, 0], rolled.action[:, 2])
+
+
+def test_the_world_and_the_ensemble_are_constants_to_the_explorers(world):
+    before = jax.tree.map(np.array, (world.model, world.ensemble))
+    world.step(world.population())
+    assert_trees_close(before, (world.model, world.ensemble), rtol=0, atol=0)
+
+
+def test_pp2e_ignores_diversity_and_p2e_is_its_first_explorer(world):
+    explorers = world.population()
+    pp2e, _ = world.step(explorers, weight=0.0)
+    other, _ = world.step(explorers, dataclasses.replace(CONFIG, diversity="variance"), weight=0.0)
+    assert_trees_close(pp2e.agents, other.agents)
+    single = jax.tree.map(lambda leaf: leaf[:1], explorers)
+    p2e, _ = world.step(single, dataclasses.replace(CONFIG, population=1), weight=0.0)
+    assert_trees_close(
+        jax.tree.map(lambda leaf: leaf[0], pp2e.agents), jax.tree.map(lambda leaf: leaf[0], p2e.agents)
+    )
+
+
+def test_seeds_and_weights_vmap_over_the_whole_step(world):
+    """λ is an ordinary input: methods and seeds run side by side in one call, each as it would alone."""
+    pair = jax.tree.map(lambda *leaves: jnp.stack(leaves), world.population(seed=1), world.population(seed=2))
+    weights = jnp.array([0.0, 0.7])
+
+    def one(explorers, weight):
+        return population.step(
+            explorers, world.model, world.ensemble, world.starts, weight, jax.random.key(5), CONFIG
+        )[0]
+
+    both = jax.jit(jax.vmap(one))(pair, weights)
+    for i in range(2):
+        alone, _ = world.step(jax.tree.map(lambda leaf, n=i: leaf[n], pair), weight=float(weights[i]))
+        assert_trees_close(jax.tree.map(lambda leaf, n=i: leaf[n], both), alone, rtol=1e-3, atol=1e-5)
+
+
+def test_the_slow_critic_follows_at_its_own_pace(world):
+    config = dataclasses.replace(CONFIG, agent=dataclasses.replace(AGENT, slow_every=2))
+    explorers = world.population(config)
+    once, _ = world.step(explorers, config)
+    assert_trees_close(once.agents.slow, explorers.agents.slow, rtol=0, atol=0)
+    twice, _ = world.step(once, config)
+    assert_trees_close(twice.agents.slow, twice.agents.critic.model, rtol=0, atol=0)
+    assert some_differ(twice.agents.slow, once.agents.slow)
+
+
+def test_one_trace_serves_every_step_and_every_weight():
+    world, traces = World(), []
+
+    def counted(explorers, weight, key):
+        traces.append(1)
+        return population.step(explorers, world.model, world.ensemble, world.starts, weight, key, CONFIG)
+
+    run, explorers = jax.jit(counted), world.population()
+    for i in range(3):
+        explorers, _ = run(explorers, jnp.float32(0.1 * i), jax.random.key(i))
+    assert len(traces) == 1

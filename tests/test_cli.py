@@ -1,0 +1,138 @@
+"""The `cascade` command as a whole: help, refusals, and what goes where."""
+
+import ast
+import dataclasses
+import json
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from cascade.cli import main
+from cascade.cli.main import COMMANDS
+
+PACKAGE = Path(__file__).parents[1] / "src" / "cascade"
+SETTINGS = [PACKAGE / "config.py", *sorted(PACKAGE.glob("cli/*.py"))]
+
+
+def stopped(capsys, *args: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command that does not return."""
+    with pytest.raises(SystemExit) as stop:
+        main(list(args))
+    captured = capsys.readouterr()
+    code = stop.value.code
+    return (0 if code is None else int(code)), captured.out, " ".join(captured.err.split())
+
+
+def fresh(code: str) -> str:
+    """What a fresh interpreter prints, without this one's imports and hooks."""
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+
+
+def test_help_lists_every_command_with_a_sentence(capsys):
+    code, out, _ = stopped(capsys, "--help")
+    assert code == 0
+    assert "reward-free" in out
+    assert "--json" in out
+    text = " ".join(word for word in out.split() if word != "│")
+    for name, command in COMMANDS.items():
+        first = " ".join((command.__doc__ or "").split())[:40]
+        assert f"{name} {first}" in text
+
+
+def settings_without_help(source: Path) -> list[str]:
+    """Fields of dataclasses that no string follows; tyro shows that string as their help."""
+    missing = []
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef) and "dataclass" in ast.unparse(ast.List(node.decorator_list)):
+            for field, after in pairwise([*node.body, ast.Pass()]):
+                text = ast.unparse(after) if isinstance(after, ast.Expr) else ""
+                if isinstance(field, ast.AnnAssign) and len(text) < 8:
+                    missing.append(f"{node.name}.{ast.unparse(field.target)}")
+    return missing
+
+
+@pytest.mark.parametrize("source", SETTINGS, ids=lambda path: path.stem)
+def test_every_setting_has_a_line_of_help(source):
+    assert settings_without_help(source) == []
+
+
+def test_a_setting_without_help_is_found(tmp_path):
+    source = tmp_path / "bad.py"
+    source.write_text("@dataclass\nclass A:\n    x: int = 1\n    y: int = 2\n    'what it does'\n")
+    assert settings_without_help(source) == ["A.x"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_shows_every_setting(capsys, name):
+    code, out, _ = stopped(capsys, name, "--help")
+    assert code == 0
+    flags = [f"--{field.name.replace('_', '-')}" for field in dataclasses.fields(COMMANDS[name])]
+    assert [flag for flag in flags if flag not in out] == []
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        ([], ["tabular"]),
+        (["dance"], ["dance", "tabular"]),
+        (["tabular", "--hight", "3"], ["--hight", "--height INT"]),
+        (["tabular", "leftover"], ["leftover"]),
+        (["tabular", "--height"], ["--height"]),
+        (["tabular", "--height", "abc"], ["--height", "abc", "INT"]),
+        (["tabular", "--population", "2.5"], ["--population", "2.5", "INT"]),
+        (["tabular", "--epsilon", "small"], ["--epsilon", "small", "FLOAT"]),
+        (["tabular", "--side", "wide"], ["--side", "wide", "int"]),
+        (["tabular", "--seeds", "one"], ["--seeds", "one", "0-9"]),
+        (["tabular", "--world", "ocean"], ["--world", "ocean", "tree, stochastic, grid"]),
+        (["tabular", "--height", "-3"], ["--height", "-3", "from 1 to 12"]),
+    ],
+    ids=lambda value: " ".join(value) or "nothing" if isinstance(value, list) else None,
+)
+def test_a_refusal_names_setting_value_and_what_is_accepted(capsys, args, named):
+    code, out, err = stopped(capsys, *args)
+    assert code == 2
+    assert out == ""
+    assert [word for word in named if word not in err] == []
+    assert "Traceback" not in err
+
+
+def test_json_is_one_document_and_alone_on_stdout(capsys):
+    main(["tabular", "--height", "2", "--population", "2", "--seeds", "0-3", "--json"])
+    captured = capsys.readouterr()
+    document, end = json.JSONDecoder().raw_decode(captured.out)
+    assert captured.out[end:] == "\n"
+    assert document["settings"]["seeds"] == [0, 1, 2, 3]
+    assert "sequential" in captured.err
+
+
+def test_the_installed_command_exits_as_the_function_does():
+    """Through a real process: exit code 2, one line on stderr, nothing on stdout."""
+    code = "from cascade.cli import main; main(['tabular', '--population', '0'])"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert found.returncode == 2
+    assert found.stdout == ""
+    assert found.stderr.count("\n") == 1
+    assert "--population: got 0" in found.stderr
+
+
+def test_startup_loads_nothing_heavy():
+    """`cascade --help` must answer at once: arrays and plots are loaded by the commands that need them."""
+    heavy = ("jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "matplotlib", "gymnasium", "pandas")
+    code = f"import sys, cascade.cli; print([name for name in {heavy} if name in sys.modules])"
+    assert fresh(code).strip() == "[]"
+
+
+def test_worlds_and_specs_load_no_jax():
+    """Worker processes step environments; JAX would cost each of them seconds and memory."""
+    code = (
+        "import sys, cascade.envs, cascade.envs.minigrid, cascade.envs.probe, cascade.envs.worker; "
+        "print([name for name in ('jax', 'jaxlib', 'equinox', 'optax') if name in sys.modules])"
+    )
+    assert fresh(code).strip() == "[]"

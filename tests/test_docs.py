@@ -1,0 +1,133 @@
+"""What the README and the documentation show is true: code runs, commands exist, names can be imported."""
+
+import importlib
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from tyro.extras import subcommand_cli_from_dict
+
+from cascade.cli.main import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
+}
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: str, *languages: str) -> list[tuple[int, str]]:
+    """Fenced blocks of these languages, each with the number of lines above it."""
+    text = PAGES[page]
+    return [
+        (text.count("\n", 0, found.start(2)), found[2])
+        for found in FENCE.finditer(text)
+        if found[1] in languages
+    ]
+
+
+def shown_commands(page: str) -> list[str]:
+    """Command lines of console blocks and of `inline code`, without prompts and comments."""
+    lines = [line for _, text in blocks(page, "console", "bash", "sh", "text") for line in text.splitlines()]
+    inline = re.findall(r"`([^`\n]+)`", FENCE.sub("", PAGES[page]))
+    commands = [re.sub(r"\s+#.*", "", line.strip().removeprefix("$").strip()) for line in [*lines, *inline]]
+    return [line for line in commands if re.match(r"(cascade|make) [\w-]", line)]
+
+
+WITH_CODE = [page for page in PAGES if blocks(page, "python")]
+WITH_COMMANDS = [page for page in PAGES if shown_commands(page)]
+
+
+@pytest.mark.parametrize("page", WITH_CODE)
+def test_code_runs(page, tmp_path, monkeypatch):
+    """Blocks of one page share a namespace, as a reader who follows along would have it."""
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "page"}
+    for above, code in blocks(page, "python"):
+        exec(compile("\n" * above + code, page, "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_commands_parse(page):
+    """Every `cascade` line names a command and settings that exist, every `make` line a target."""
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for line in shown_commands(page):
+        program, *args = shlex.split(line)
+        if program == "make":
+            assert [arg for arg in args if "=" not in arg and arg not in targets] == [], line
+        elif "--help" not in args:
+            try:
+                subcommand_cli_from_dict(COMMANDS, prog="cascade", args=args)
+            except SystemExit:
+                pytest.fail(f"{page} shows a command that does not parse: {line}")
+
+
+def test_readme_and_docs_are_checked():
+    """The page lists above are not empty by accident."""
+    assert {"README.md", "docs/environments.md", "docs/data.md"} <= set(WITH_CODE)
+    assert {"README.md", "CONTRIBUTING.md", "docs/index.md", "docs/theory.md"} <= set(WITH_COMMANDS)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_names_exist(page):
+    """`cascade.module:name` on a page can be imported."""
+    for module, path in re.findall(r"`(cascade(?:\.\w+)+):([\w.]+)`", PAGES[page]):
+        found = importlib.import_module(module)
+        for name in path.split("."):
+            assert hasattr(found, name), f"{module}:{path}"
+            found = getattr(found, name)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    """Relative links and pictures exist, also outside the site, where mkdocs does not look."""
+    folder = (ROOT / page).parent
+    text = FENCE.sub("", PAGES[page])
+    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target]
+    assert [target for target in targets if target and not (folder / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_records_exist(page):
+    """A number is shown beside the record it comes from."""
+    for name in re.findall(r"`((?:results|benchmarks)/[\w/.-]+\.json)`", PAGES[page]):
+        made_locally = name == "benchmarks/local.json"
+        assert made_locally or (ROOT / name).is_file(), name
+
+
+def test_readme_quotes_its_records():
+    """The rounds in README and index are those of the stored runs."""
+    small, large = (
+        {
+            name: found["mean"]
+            for name, found in json.loads((ROOT / "results/tabular" / file).read_text())["summary"].items()
+        }
+        for file in ("tree-height6.json", "tree-height8.json")
+    )
+    readme, index = (re.sub(r"\s+", " ", PAGES[page]) for page in ("README.md", "docs/index.md"))
+    assert "{sequential:.0f} for Sequential, {cascade_ts:.0f} for CASCADE-TS".format(**small) in readme
+    assert "{single_policy_batch:.0f} for SinglePolicyBatch".format(**small) in readme
+    assert "needs {cascade_ts:.0f} rounds".format(**large) in readme
+    assert "needs {single_policy_batch:.0f}".format(**large) in readme
+    assert "needs {cascade_ts:.0f} rounds".format(**large) in index
+    assert "needs {single_policy_batch:.0f}".format(**large) in index
+
+
+def test_the_site_lists_every_page():
+    """A page that exists can be found; nothing is fetched from other hosts."""
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = [page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")]
+    assert [page for page in pages if f" {page}\n" not in site] == []
+    assert "font: false" in site
+    assert "://" not in site
+
+
+def test_the_picture_is_what_the_script_draws(monkeypatch):
+    """docs/assets/loop-*.svg are not edited by hand."""
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    script = importlib.import_module("draw_loop")
+    for name, theme in script.THEMES.items():
+        assert (ROOT / f"docs/assets/loop-{name}.svg").read_text(encoding="utf-8") == script.draw(theme)
