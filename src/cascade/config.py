@@ -221,3 +221,44 @@ class ExploreConfig:
     def __post_init__(self) -> None:
         require("explore.population", self.population, self.population >= 1, "at least 1")
         require("explore.weight", self.weight, 0.0 <= self.weight <= 1.0, "a number from 0 to 1")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A whole run: Algorithm 1 of the paper."""
+
+    method: Literal["cascade", "pp2e", "p2e", "random"] = "cascade"
+    """cascade; pp2e (no diversity); p2e (one explorer, no diversity); random (no explorers at all)"""
+    deployments: int = 5
+    """times the explorers are sent out; the first time they act at random"""
+    model_steps: int = 20_000
+    """gradient steps of the world model and the ensemble after each deployment"""
+    explorer_steps: int = 10_000
+    """gradient steps of the explorers after each deployment but the last"""
+    env: EnvConfig = field(default_factory=EnvConfig)
+    """the world"""
+    deploy: DeployConfig = field(default_factory=DeployConfig)
+    """how explorers are deployed"""
+    sample: SampleConfig = field(default_factory=SampleConfig)
+    """how batches are drawn"""
+    world: WorldConfig = field(default_factory=WorldConfig)
+    """the world model"""
+    ensemble: EnsembleConfig = field(default_factory=EnsembleConfig)
+    """the disagreement ensemble"""
+    explore: ExploreConfig = field(default_factory=ExploreConfig)
+    """the explorers"""
+
+    def __post_init__(self) -> None:
+        require("deployments", self.deployments, self.deployments >= 1, "at least 1")
+        for name in ("model_steps", "explorer_steps"):
+            require(name.replace("_", "-"), getattr(self, name), getattr(self, name) >= 0, "0 or more")
+
+    @property
+    def population(self) -> int:
+        """How many explorers the method has."""
+        return 1 if self.method in ("p2e", "random") else self.explore.population
+
+    @property
+    def diversity_weight(self) -> float:
+        """λ as the method has it."""
+        return self.explore.weight if self.method == "cascade" else 0.0

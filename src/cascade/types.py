@@ -12,7 +12,7 @@ The time alignment of stored rows, and the specs of environments, are in `cascad
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import numpy as np
@@ -28,6 +28,7 @@ class Batch(eqx.Module):
     is_terminal: Bool[Array, "*B T"]
 
 
+@runtime_checkable
 class Policy(Protocol):
     """Acts in L lanes at once; frozen while deployed. Lanes are explorer-major: lane = explorer * n + i."""
 

@@ -48,21 +48,23 @@ def table_of(summary: Summary) -> np.ndarray:
 
 
 class Counting:
-    """Remembers how long each lane's episode is, and acts on it; jitted, and counts its traces."""
+    """Acts on how long each lane's episode is, which it remembers; jitted, and counts its traces."""
 
-    def __init__(self, actions: int):
-        self.traces = 0
-        self.calls: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    def __init__(self, actions: int, act=None):
+        self.actions = actions
+        self.calls: list[tuple[np.ndarray, np.ndarray]] = []
         self.lanes: list[int] = []
+        self.traces = 0
+        self._act = act or jax.jit(self._count)
 
-        @jax.jit
-        def act(age, obs, is_first, keys):
-            self.traces += 1
-            age = jnp.where(is_first, 0, age + 1)
-            draws = jax.vmap(lambda key: jax.random.randint(key, (), 0, actions))(keys)
-            return age, (draws + age + obs["vector"].argmax(-1)) % actions
+    def _count(self, *args):
+        self.traces += 1
+        return self.choose(*args)
 
-        self._act = act
+    def choose(self, age, obs, is_first, keys):
+        age = jnp.where(is_first, 0, age + 1)
+        draws = jax.vmap(lambda key: jax.random.randint(key, (), 0, self.actions))(keys)
+        return age, (draws + age + obs["vector"].argmax(-1)) % self.actions
 
     def initial(self, lanes: int):
         self.lanes.append(lanes)
@@ -70,7 +72,7 @@ class Counting:
 
     def act(self, carry, obs, is_first, keys):
         carry, action = self._act(carry, obs, is_first, keys)
-        self.calls.append((np.asarray(carry), is_first.copy(), np.asarray(jax.random.key_data(keys))))
+        self.calls.append((is_first.copy(), jax.random.key_data(keys)))
         return carry, np.asarray(action)
 
 

@@ -50,7 +50,7 @@ def test_remainders_go_to_the_first() -> None:
 def test_a_draw_is_known_and_of_its_own() -> None:
     """The numbers themselves: a release that changes them cannot resume or reproduce earlier runs."""
     draw = PLAN.draw(EpisodeKey(1, 2, 3))
-    assert (draw.seed, draw.key.tolist()) == (KNOWN_SEED, KNOWN_KEY)
+    assert (draw.seed, draw.key.tolist()) == (1622987667, [244739950, 2344753598])
     same = Plan(3, 1, 77, population=5, each=1).draw(EpisodeKey(1, 2, 3))
     assert same.seed == draw.seed, "neither the budget nor the number of lanes matters"
     others = [

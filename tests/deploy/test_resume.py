@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import jax
 import pytest
 from deploy_helpers import Counting, contents, deploy, stop_after
 
@@ -11,67 +12,73 @@ from cascade.deploy import Plan, RandomPolicy, collect
 from cascade.envs import InProcess
 from cascade.errors import CascadeError
 
-ID = "probe:table?limit=7"
+ID = "probe:chain?limit=9"
 PLAN = Plan(seed=4, deployment=0, steps=203, population=2, each=2, groups=2)
+
+ACT = jax.jit(Counting(actions=2).choose)
+
+
+def policy() -> Counting:
+    """A recurrent policy, compiled once for all tests."""
+    return Counting(actions=2, act=ACT)
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     root = tmp_path_factory.mktemp("reference")
-    deploy(root, PLAN, ID, Counting(actions=4))
+    deploy(root, PLAN, ID, policy())
     return contents(root / "deploy-000")
 
 
-@pytest.mark.parametrize("turns", [0, 1, 5, 16, 17, 50, 101, 115])
+@pytest.mark.parametrize("turns", [0, 1, 5, 16, 17, 50, 101, 110])
 def test_stopped_and_resumed_is_the_same(tmp_path: Path, reference: dict[str, bytes], turns: int) -> None:
-    stopped = deploy(tmp_path, PLAN, ID, Counting(actions=4), stop=stop_after(turns))
+    stopped = deploy(tmp_path, PLAN, ID, policy(), stop=stop_after(turns))
     assert stopped.interrupted
     assert "interrupted; the same command goes on from here" in stopped.message
     assert not (tmp_path / "deploy-000").exists()
     assert Journal(tmp_path, 0, _spec()).steps == stopped.steps < PLAN.steps
-    resumed = deploy(tmp_path, PLAN, ID, Counting(actions=4))
+    resumed = deploy(tmp_path, PLAN, ID, policy())
     assert resumed.steps == PLAN.steps
     assert resumed.collected == PLAN.steps - stopped.steps
     assert contents(tmp_path / "deploy-000") == reference
 
 
-@pytest.mark.parametrize("flush_bytes", [400, 1500, 1 << 30])
+@pytest.mark.parametrize("flush_bytes", [900, 2500, 1 << 30])
 @pytest.mark.parametrize("turns", [40, 90])
 def test_killed_without_a_flush_is_the_same(
     tmp_path: Path, reference: dict[str, bytes], turns: int, flush_bytes: int
 ) -> None:
     """Whatever the journal had not written is gone, as after `kill -9`."""
     journal = Journal(tmp_path, 0, _spec(), flush_bytes=flush_bytes, flush_seconds=1e9)
-    with pytest.MonkeyPatch.context() as patch:
 
-        def die() -> bool:
-            patch.setattr(journal, "flush", lambda: None)
-            raise SystemExit
+    def die() -> bool:
+        journal.flush = lambda: None
+        raise SystemExit
 
-        stop = stop_after(turns)
-        with pytest.raises(SystemExit):
-            deploy(tmp_path, PLAN, ID, Counting(actions=4), journal, stop=lambda: stop() and die())
+    stop = stop_after(turns)
+    with pytest.raises(SystemExit):
+        deploy(tmp_path, PLAN, ID, policy(), journal, stop=lambda: stop() and die())
     again = Journal(tmp_path, 0, _spec())
     assert again.steps < journal.steps, "something was lost"
-    deploy(tmp_path, PLAN, ID, Counting(actions=4), again)
+    deploy(tmp_path, PLAN, ID, policy(), again)
     assert contents(tmp_path / "deploy-000") == reference
 
 
 def test_stopped_at_every_turn(tmp_path: Path, reference: dict[str, bytes]) -> None:
     """Episodes that do not fit between two stops would never end, so the stops get rarer."""
     turns = 15
-    while deploy(tmp_path, PLAN, ID, Counting(actions=4), stop=stop_after(turns)).interrupted:
+    while deploy(tmp_path, PLAN, ID, policy(), stop=stop_after(turns)).interrupted:
         turns += 1
     assert contents(tmp_path / "deploy-000") == reference
 
 
 def test_killed_before_the_commit(tmp_path: Path, reference: dict[str, bytes]) -> None:
     journal = Journal(tmp_path, 0, _spec())
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(journal, "commit", _interrupt)
-        deploy(tmp_path, PLAN, ID, Counting(actions=4), journal)
+    journal.commit = _interrupt
+    with pytest.raises(KeyboardInterrupt):
+        deploy(tmp_path, PLAN, ID, policy(), journal)
     journal.flush()
-    resumed = deploy(tmp_path, PLAN, ID, Counting(actions=4))
+    resumed = deploy(tmp_path, PLAN, ID, policy())
     assert resumed.collected == 0
     assert contents(tmp_path / "deploy-000") == reference
 
@@ -79,20 +86,20 @@ def test_killed_before_the_commit(tmp_path: Path, reference: dict[str, bytes]) -
 def test_ctrl_c_in_the_middle_keeps_finished_episodes(tmp_path: Path, reference: dict[str, bytes]) -> None:
     stop = stop_after(60)
     with pytest.raises(KeyboardInterrupt):
-        deploy(tmp_path, PLAN, ID, Counting(actions=4), stop=lambda: stop() and _interrupt())
+        deploy(tmp_path, PLAN, ID, policy(), stop=lambda: stop() and _interrupt())
     assert Journal(tmp_path, 0, _spec()).steps > 0
-    deploy(tmp_path, PLAN, ID, Counting(actions=4))
+    deploy(tmp_path, PLAN, ID, policy())
     assert contents(tmp_path / "deploy-000") == reference
 
 
 def test_a_torn_shard_is_collected_again(tmp_path: Path, reference: dict[str, bytes]) -> None:
     """Its episodes come from the middle of the lanes' streams."""
     journal = Journal(tmp_path, 0, _spec(), flush_bytes=400)
-    deploy(tmp_path, PLAN, ID, Counting(actions=4), journal, stop=stop_after(80))
+    deploy(tmp_path, PLAN, ID, policy(), journal, stop=stop_after(80))
     shards = sorted(journal.path.glob("shard-*"))
     assert len(shards) > 4
     (shards[1] / "action.npy").unlink()
-    resumed = deploy(tmp_path, PLAN, ID, Counting(actions=4))
+    resumed = deploy(tmp_path, PLAN, ID, policy())
     assert "torn shard dropped" in resumed.problems[0]
     assert "torn shard dropped" in resumed.message
     assert contents(tmp_path / "deploy-000") == reference
@@ -100,7 +107,7 @@ def test_a_torn_shard_is_collected_again(tmp_path: Path, reference: dict[str, by
 
 def test_environments_serve_again_after_a_stop(tmp_path: Path, reference: dict[str, bytes]) -> None:
     with InProcess(EnvConfig(id=ID), PLAN.lanes) as envs:
-        policy = Counting(actions=4)
+        policy = Counting(actions=2)
         journal = Journal(tmp_path, 0, envs.spec)
         assert collect(policy, envs, journal, PLAN, DeployConfig(), stop=stop_after(30)).interrupted
         assert not collect(policy, envs, journal, PLAN, DeployConfig()).interrupted

@@ -12,6 +12,7 @@ from cascade.config import ActorCriticConfig, EnsembleConfig, ExploreConfig
 from cascade.explore import actor_critic, disagreement, population
 from cascade.explore.imagine import choose_starts, imagine
 from cascade.world.model import WorldModel
+from cascade.world.rssm import State
 
 AGENT = ActorCriticConfig(layers=2, units=16, horizon=5, starts=12, entropy=1e-3)
 CONFIG = ExploreConfig(population=3, weight=0.4, agent=AGENT)
@@ -32,7 +33,8 @@ class World:
             jax.random.key(1)
         ).model
         batch = random_batch(self.spec, (4, 6))
-        states, _ = jax.jit(lambda key: self.model.observe(batch, key))(jax.random.key(2))
+        noise = self.model.rssm.noise(jax.random.key(2), 4, 6)
+        states, _ = jax.jit(lambda noise: self.model.observe(batch, noise))(noise)
         self.starts = choose_starts(states, batch.is_terminal, AGENT.starts, jax.random.key(3))
 
     def population(self, config=CONFIG, seed=4):
@@ -152,11 +154,11 @@ def test_imagination_is_a_chain_of_model_steps_with_each_explorers_own_actions(w
     actors = explorers.agents.actor.model
     rolled = jax.jit(lambda: imagine(world.model, actors, world.starts, keys, AGENT))()
     assert rolled.action.shape == (5, 3, 12, 3)
-    assert rolled.states.deter.shape == (6, 3, 12, SMALL.deter)
-    np.testing.assert_array_equal(rolled.states.deter[0, 1], world.starts.state.deter)
-    state = jax.tree.map(lambda x: x[2], rolled.states)
-    after = world.model.rssm.imagine(state, rolled.action[2], jnp.zeros_like(state.stoch))
-    np.testing.assert_allclose(after.deter, rolled.states.deter[3], atol=1e-5)
+    np.testing.assert_array_equal(rolled.feature[0, 1], world.starts.state.feature)
+    split = [State(*jnp.split(x, [SMALL.deter], -1)) for x in rolled.feature]
+    for t, after in [(2, split[3]), (4, rolled.final)]:
+        moved = world.model.rssm.imagine(split[t], rolled.action[t], jnp.zeros((3, 12, SMALL.stoch)))
+        np.testing.assert_allclose(moved.deter, after.deter, atol=1e-5)
     assert not np.allclose(rolled.action[:, 0], rolled.action[:, 2])
 
 

@@ -1,7 +1,8 @@
 """Parse, run the chosen command, and turn what the user can mend into one line."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from rich.markup import escape
 from tyro.extras import subcommand_cli_from_dict
@@ -18,7 +19,7 @@ Every command takes --json: one JSON document on stdout, everything else on stde
 Seeds are written 3, 0-9 or 0,2,5 everywhere.
 """
 
-COMMANDS = {"tabular": Tabular}
+COMMANDS: dict[str, Callable[..., Any]] = {"tabular": Tabular}
 
 
 def main(args: Sequence[str] | None = None) -> None:

@@ -6,7 +6,6 @@ along; and only the episode that it happened in may be drawn anew, the others ar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -15,8 +14,6 @@ from cascade.envs import Failure
 
 LONGEST_LIST = 20
 """Different causes that are remembered; those beyond are counted only."""
-_WORKER = re.compile(r"(worker \d+ |its environments could not be made)")
-_CULPRIT = re.compile(r"worker \d+ .* in the environment of lane (\d+)")
 
 
 @dataclass
@@ -46,23 +43,17 @@ class Incidents:
     """Tells one failure of a shared process, reported lane by lane, from several."""
 
     def __init__(self) -> None:
-        self._lanes: dict[str, set[int]] = {}
+        self._processes: set[tuple[int, int]] = set()
 
     def is_new(self, failure: Failure) -> bool:
-        """Whether this is a failure of its own rather than another lane's share in the last one."""
-        if not _WORKER.match(failure.cause):
+        """Whether this is a failure of its own rather than another lane's share in an earlier one."""
+        if failure.process is None:
             return True
-        lanes = self._lanes.get(failure.cause, set())
-        if lanes and failure.lane not in lanes:
-            lanes.add(failure.lane)
-            return False
-        self._lanes[failure.cause] = {failure.lane}
-        return True
+        new = failure.process not in self._processes
+        self._processes.add(failure.process)
+        return new
 
 
 def blames_lane(failure: Failure) -> bool:
     """Whether it was this lane's environment that failed, and not its process for another reason."""
-    if not _WORKER.match(failure.cause):
-        return True
-    culprit = _CULPRIT.match(failure.cause)
-    return culprit is not None and int(culprit[1]) == failure.lane
+    return failure.process is None or failure.culprit == failure.lane

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import jax
 import numpy as np
@@ -11,18 +12,17 @@ from jaxtyping import Array, Bool, Key, Shaped, UInt32
 from cascade.specs import ActionSpec
 
 
+@partial(jax.jit, static_argnames="shape")
+def bits_of(keys: Key[Array, " L"], shape: tuple[int, ...]) -> UInt32[Array, "L ..."]:
+    """Random bits of each key."""
+    return jax.vmap(lambda key: jax.random.bits(key, shape, "uint32"))(keys)
+
+
 class RandomPolicy:
     """Uniform over the indices, or over [-1, 1] in every dimension; each lane draws from its key alone."""
 
     def __init__(self, action: ActionSpec):
         self._action = action
-        shape = action.shape
-
-        @jax.jit
-        def bits(keys: Key[Array, " L"]) -> UInt32[Array, "L ..."]:
-            return jax.vmap(lambda key: jax.random.bits(key, shape, "uint32"))(keys)
-
-        self._bits = bits
 
     def initial(self, lanes: int) -> tuple[()]:
         """Nothing is remembered."""
@@ -36,7 +36,7 @@ class RandomPolicy:
         keys: Key[Array, " L"],
     ) -> tuple[tuple[()], np.ndarray]:
         """One action per lane. The arithmetic is exact, so it is the same on every machine."""
-        bits = np.asarray(self._bits(keys))
+        bits = np.asarray(bits_of(keys, self._action.shape))
         if self._action.kind == "discrete":
             scaled = bits.astype(np.uint64) * np.uint64(self._action.size) >> np.uint64(32)
             return carry, scaled.astype(self._action.dtype)

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections import deque
 from multiprocessing import connection
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,21 @@ STOP_TIMEOUT = 5.0
 """Seconds for a process to close its environments when asked."""
 UNANSWERED = 16
 """Messages sent ahead of their answers, at most: few enough to fit any pipe, so sending never blocks."""
+
+
+class Failure(NamedTuple):
+    """A lane whose environment was lost, and why."""
+
+    lane: int
+    cause: str
+    process: tuple[int, int] | None = None
+    """the process that went with it, as (worker, how many this worker had before); None if it lives on"""
+    culprit: int | None = None
+    """the lane in whose environment that process was lost, where it is known"""
+
+
+Failures = dict[int, Failure]
+"""By lane."""
 
 
 class Worker:
@@ -40,6 +56,7 @@ class Worker:
         self._queued: deque[list[int]] = deque()
         self._progress = -1
         self._since: float | None = None  # when it last showed progress, while someone waits for it
+        self._replaced = 0
         self._start()
 
     @property
@@ -68,14 +85,13 @@ class Worker:
         limit = timeout if self._ready else max(timeout, START_TIMEOUT)
         return self._since + limit - now
 
-    def collect(self, timeout: float) -> dict[int, str]:
-        """Take one answer, if there is one. Returns the lanes lost, with causes; all of them if it died."""
+    def collect(self) -> Failures:
+        """Take the answer that waits in the pipe; the lanes that were lost, all of them if the process died."""
         try:
-            if not self._pipe.poll():
-                return {} if self.seconds_left(timeout) > 0 else self._replace(self._hang(timeout))
-            answer = json.loads(self._pipe.recv_bytes())
+            message = self._pipe.recv_bytes()
         except (EOFError, OSError):
             return self._replace(self._death())
+        answer = json.loads(message) if message != worker_side.DONE else {}
         self._since = None
         if isinstance(answer, str):
             return self._replace(f"its environments could not be made: {answer}")
@@ -84,7 +100,11 @@ class Worker:
         else:
             self._sent.popleft()
         self._pump()
-        return {int(lane): cause for lane, cause in answer.items()}
+        return {int(lane): Failure(int(lane), cause) for lane, cause in answer.items()}
+
+    def give_up(self, timeout: float) -> Failures:
+        """Replace a process that has used up its time; all of its lanes are lost."""
+        return self._replace(self._hang(timeout))
 
     def start_failure(self, timeout: float) -> str | None:
         """Wait for the process to be ready; the cause if it will not be."""
@@ -140,13 +160,14 @@ class Worker:
             with contextlib.suppress(OSError):  # a dead process is noticed where its answer is collected
                 self._pipe.send_bytes(np.array(batch, np.int32).tobytes())
 
-    def _replace(self, cause: str) -> dict[int, str]:
+    def _replace(self, cause: str) -> Failures:
+        process, culprit = (self._index, self._replaced), self._culprit()
         self._process.kill()
         self._process.wait()
         self._pipe.close()
-        lost = dict.fromkeys(self._lanes, cause)
+        self._replaced += 1
         self._start()
-        return lost
+        return {lane: Failure(lane, cause, process, culprit) for lane in self._lanes}
 
     def _hang(self, timeout: float) -> str:
         if not self._ready:
@@ -161,13 +182,21 @@ class Worker:
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return f"worker {self._index} died ({how}){self._where()}; it was restarted"
 
-    def _where(self) -> str:
+    def _culprit(self) -> int | None:
+        """The lane that is being stepped, or was when the process died."""
         lane = int(self._buffers.current[self._index])
-        return f" in the environment of lane {lane}" if lane >= 0 else ""
+        return lane if lane >= 0 else None
+
+    def _where(self) -> str:
+        lane = self._culprit()
+        return "" if lane is None else f" in the environment of lane {lane}"
 
 
-def first_ready(workers: list[Worker], timeout: float) -> list[Worker]:
-    """Wait until one of the workers has answered, died, or used up its time; those to look at."""
+def first_ready(workers: list[Worker], timeout: float) -> tuple[list[Worker], list[Worker]]:
+    """Wait until one of the workers has answered, died, or used up its time: those to hear, those to give up."""
     left = max(0.0, min(worker.seconds_left(timeout) for worker in workers))
     answered = connection.wait([worker.pipe for worker in workers], left)
-    return [worker for worker in workers if worker.pipe in answered or worker.seconds_left(timeout) <= 0]
+    heard = [worker for worker in workers if worker.pipe in answered]
+    if heard:
+        return heard, []
+    return [], [worker for worker in workers if worker.seconds_left(timeout) <= 0]

@@ -15,26 +15,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from cascade.config import EnvConfig
 from cascade.envs.buffers import Buffers
-from cascade.envs.process import START_TIMEOUT, Worker, first_ready
+from cascade.envs.process import START_TIMEOUT, Failure, Failures, Worker, first_ready
 from cascade.envs.registry import spec_of
 from cascade.envs.worker import Lanes
 from cascade.errors import CascadeError, SettingError
 from cascade.specs import EnvSpec
 
 Group = TypeVar("Group", bound="LaneGroup")
-
-
-class Failure(NamedTuple):
-    """A lane whose environment was lost, and why."""
-
-    lane: int
-    cause: str
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,7 @@ class LaneGroup(ABC):
         self._buffers = Buffers(spec, lanes, workers)
         self._in_flight = np.zeros(lanes, bool)
         self._playing = np.zeros(lanes, bool)  # an episode is under way, so the lane may step
-        self._lost: dict[int, str] = {}  # lanes whose environment is gone, not yet reported
+        self._lost: Failures = {}  # lanes whose environment is gone, not yet reported
 
     def groups(self, count: int) -> list[np.ndarray]:
         """All lanes in `count` runs of neighbours. Every worker has its share of each, so none is idle."""
@@ -87,9 +80,9 @@ class LaneGroup(ABC):
             idle = lanes[~self._in_flight[lanes]].tolist()
             raise ValueError(f"lanes {idle} were not sent anything to wait for")
         self._settle(lanes)
-        causes = {lane: self._lost.pop(lane) for lane in lanes.tolist() if lane in self._lost}
-        failed = np.array([lane in causes for lane in lanes.tolist()], bool)
-        tick = self._read(lanes, failed, tuple(Failure(*item) for item in causes.items()))
+        lost = self._lost and {lane: self._lost.pop(lane) for lane in lanes.tolist() if lane in self._lost}
+        failed = np.array([lane in lost for lane in lanes.tolist()]) if lost else np.zeros(len(lanes), bool)
+        tick = self._read(lanes, failed, tuple(lost.values()))
         self._in_flight[lanes] = False
         self._playing[lanes] = ~(tick.terminated | tick.truncated | failed)
         return tick
@@ -124,7 +117,8 @@ class LaneGroup(ABC):
     def _read(self, lanes: np.ndarray, failed: np.ndarray, failures: tuple[Failure, ...]) -> Tick:
         def rows(array: np.ndarray) -> np.ndarray:
             copy = array[lanes]
-            copy[failed] = 0
+            if failures:
+                copy[failed] = 0
             return copy
 
         buffers = self._buffers
@@ -152,7 +146,8 @@ class InProcess(LaneGroup):
         self._buffers.close()
 
     def _submit(self, lanes: np.ndarray) -> None:
-        self._lost |= self._lanes.run(lanes.tolist(), self._buffers)
+        failures = self._lanes.run(lanes.tolist(), self._buffers)
+        self._lost |= {lane: Failure(lane, cause) for lane, cause in failures.items()}
 
     def _settle(self, lanes: np.ndarray) -> None:
         pass
@@ -195,12 +190,16 @@ class Vectoriser(LaneGroup):
 
     def _submit(self, lanes: np.ndarray) -> None:
         owners = lanes % len(self._workers)
-        for index in np.unique(owners).tolist():
-            self._workers[index].submit(lanes[owners == index])
+        for index, worker in enumerate(self._workers):
+            share = lanes[owners == index]
+            if len(share):
+                worker.submit(share)
 
     def _settle(self, lanes: np.ndarray) -> None:
-        owners = [self._workers[index] for index in np.unique(lanes % len(self._workers)).tolist()]
         wanted = set(lanes.tolist())
-        while busy := [worker for worker in owners if worker.owes(wanted)]:
-            for worker in first_ready(busy, self._timeout):
-                self._lost |= worker.collect(self._timeout)
+        while busy := [worker for worker in self._workers if worker.owes(wanted)]:
+            heard, overdue = first_ready(busy, self._timeout)
+            for worker in heard:
+                self._lost |= worker.collect()
+            for worker in overdue:
+                self._lost |= worker.give_up(self._timeout)

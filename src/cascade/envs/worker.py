@@ -28,6 +28,8 @@ from cascade.envs.registry import make
 from cascade.specs import EnvSpec
 
 LONGEST_CAUSE = 2000
+DONE = b"{}"
+"""The answer in which no lane failed."""
 THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -114,11 +116,11 @@ def main(job: dict[str, Any]) -> None:
     except Exception as error:
         connection.send_bytes(json.dumps(f"{type(error).__name__}: {error}"[:LONGEST_CAUSE]).encode())
         return
-    connection.send_bytes(b"{}")
+    connection.send_bytes(DONE)
     with contextlib.suppress(EOFError, ConnectionError):
         while message := connection.recv_bytes():
             failures = lanes.run(np.frombuffer(message, np.int32).tolist(), buffers)
-            connection.send_bytes(json.dumps(failures).encode() if failures else b"{}")
+            connection.send_bytes(json.dumps(failures).encode() if failures else DONE)
     lanes.close()
 
 

@@ -44,21 +44,25 @@ class Actor(eqx.Module):
         """Logits, or the raw mean and spread."""
         return cast(self.mlp, self.precision)(feature).astype(jnp.float32)
 
-    def noise(self, key: PRNGKeyArray, *batch: int) -> Float[Array, "*B A"]:
+    def noise(self, key: PRNGKeyArray, *batch: int) -> Float[Array, "*B K"]:
         """What `sample` needs to draw an action."""
-        draw = jax.random.gumbel if self.action.kind == "discrete" else jax.random.normal
-        return draw(key, (*batch, self.action.size), jnp.float32)
+        if self.action.kind == "discrete":
+            return jax.random.uniform(key, (*batch, 1))
+        return jax.random.normal(key, (*batch, self.action.size))
 
-    def sample(self, feature: Float[Array, "*B F"], noise: Float[Array, "*B A"]) -> Float[Array, "*B A"]:
+    def sample(self, feature: Float[Array, "*B F"], noise: Float[Array, "*B K"]) -> Float[Array, "*B A"]:
         """An action as the model reads it: one-hot with straight-through gradients, or reparameterised."""
         parameters = self.parameters(feature)
         if self.action.kind == "discrete":
-            return one_hot_sample(parameters, noise)
+            return one_hot_sample(parameters, noise[..., 0])
         return tanh_normal_sample(parameters, noise)
 
     def mode(self, feature: Float[Array, "*B F"]) -> Float[Array, "*B A"]:
         """The most likely action."""
-        return self.sample(feature, jnp.zeros((*feature.shape[:-1], self.action.size)))
+        parameters = self.parameters(feature)
+        if self.action.kind == "discrete":
+            return jax.nn.one_hot(parameters.argmax(-1), self.action.size)
+        return tanh_normal_sample(parameters, jnp.zeros((*feature.shape[:-1], self.action.size)))
 
     def log_prob(
         self, feature: Float[Array, "*B F"], action: Float[Array, "*B A"]

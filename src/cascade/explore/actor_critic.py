@@ -49,11 +49,11 @@ class Agent(eqx.Module):
 
 
 class Lesson(eqx.Module):
-    """What one round of imagination teaches the critics."""
+    """What one round of imagination teaches the critics, agent by agent."""
 
-    feature: Float[Array, "H P N F"]
-    returns: Float[Array, "H P N"]
-    weight: Float[Array, "H P N"]
+    feature: Float[Array, "P H N F"]
+    returns: Float[Array, "P H N"]
+    weight: Float[Array, "P H N"]
 
 
 def by_reinforce(config: ActorCriticConfig, action: ActionSpec) -> bool:
@@ -75,28 +75,36 @@ def actor_loss(
     reinforce = by_reinforce(config, actors.action)
     imagined = imagine(world, fixed(actors) if reinforce else actors, starts, keys, config)
     rewards, aux = reward(imagined)
-    feature = imagined.states.feature
-    value = jax.vmap(lambda critic, x: critic(x), in_axes=(0, 1), out_axes=1)(slow, feature)
-    returns = lambda_returns(rewards, imagined.discount, value, config.trace)
-    weight = fixed(reach(imagined.discount, starts.alive))
-    log_prob, entropy = jax.vmap(lambda actor, x, a: actor.log_prob(x, a), in_axes=(0, 1, 1), out_axes=1)(
-        actors, fixed(feature[:-1]), fixed(imagined.action)
+    # Agent by agent from here on: one copy, so that each of the batched products below reads plain matrices.
+    feature = jax.lax.optimization_barrier(imagined.feature.swapaxes(0, 1))
+    action, rewards, discount = (x.swapaxes(0, 1) for x in (imagined.action, rewards, imagined.discount))
+    value, last = evaluate(slow, feature), evaluate(slow, imagined.final.feature)
+    values = jnp.concatenate([value, last[:, None]], 1)
+    returns = jax.vmap(lambda r, c, v: lambda_returns(r, c, v, config.trace))(rewards, discount, values)
+    weight = fixed(jax.vmap(lambda c: reach(c, starts.alive))(discount))
+    log_prob, entropy = jax.vmap(lambda actor, x, a: actor.log_prob(x, a))(
+        actors, fixed(feature), fixed(action)
     )
-    score = log_prob * fixed(returns - value[:-1]) if reinforce else returns
-    loss = -(weight * (score + config.entropy * entropy)).mean((0, 2)).sum()
+    score = log_prob * fixed(returns - value) if reinforce else returns
+    loss = -(weight * (score + config.entropy * entropy)).mean((1, 2)).sum()
     metrics = {
-        "entropy": entropy.mean((0, 2)),
-        "return": returns.mean((0, 2)),
-        "advantage": jnp.abs(returns - value[:-1]).mean((0, 2)),
-        "value": value.mean((0, 2)),
+        "entropy": entropy.mean((1, 2)),
+        "return": returns.mean((1, 2)),
+        "advantage": jnp.abs(returns - value).mean((1, 2)),
+        "value": value.mean((1, 2)),
     }
-    return loss, (fixed(Lesson(feature[:-1], returns, weight)), fixed(aux), fixed(metrics))
+    return loss, (fixed(Lesson(feature, returns, weight)), fixed(aux), fixed(metrics))
+
+
+def evaluate(critics: Critic, feature: Float[Array, "P *N F"]) -> Float[Array, "P *N"]:
+    """Each critic's values of its own agent's states."""
+    return jax.vmap(lambda critic, x: critic(x))(critics, feature)
 
 
 def critic_loss(critics: Critic, lesson: Lesson) -> Float[Array, ""]:
     """½ Σ w_t (v(s_t) - R_t)²."""
-    value = jax.vmap(lambda critic, x: critic(x), in_axes=(0, 1), out_axes=1)(critics, lesson.feature)
-    return (0.5 * lesson.weight * jnp.square(value - lesson.returns)).mean((0, 2)).sum()
+    value = evaluate(critics, lesson.feature)
+    return (0.5 * lesson.weight * jnp.square(value - lesson.returns)).mean((1, 2)).sum()
 
 
 def step(

@@ -36,14 +36,32 @@ class Ensemble(eqx.Module):
 
     def predict(self, feature: Float[Array, "*B F"], action: Float[Array, "*B A"]) -> Float[Array, "E *B Z"]:
         """Every member's z_{t+1}, given [h_t, z_t] and the action taken at t."""
+        members = cast(self.members, self.precision)
         x = jnp.concatenate([feature, action.astype(feature.dtype)], -1)
-        return jax.vmap(lambda member: member(x))(cast(self.members, self.precision))
+        x, members = _aligned(x.astype(self.precision), members)
+        return jax.vmap(lambda member: member(x))(members)
 
     def disagreement(self, feature: Float[Array, "*B F"], action: Float[Array, "*B A"]) -> Float[Array, "*B"]:
         """sigma(s, a): variance (or standard deviation) over members, mean over the dimensions of z."""
         predictions = self.predict(feature, action).astype(jnp.float32)
-        spread = predictions.var(0) if self.config.measure == "variance" else predictions.std(0)
-        return spread.mean(-1)
+        # Relative to one member nothing large cancels; and a sum written out over members is one pass over memory,
+        # where a reduction over the leading axis is many times slower on a CPU.
+        offsets = [predictions[e] - predictions[0] for e in range(1, self.config.members)]
+        mean = sum(offsets[1:], offsets[0]) / self.config.members
+        square = (
+            sum((jnp.square(offset) for offset in offsets[1:]), jnp.square(offsets[0])) / self.config.members
+        )
+        variance = jnp.maximum(square - jnp.square(mean), 0.0)
+        return (variance if self.config.measure == "variance" else jnp.sqrt(variance + 1e-12)).mean(-1)
+
+
+def _aligned(x: Float[Array, "*B I"], members: MLP, multiple: int = 64) -> tuple[Float[Array, "*B J"], MLP]:
+    """Inputs and first weights padded with zeros to a length that matrix units like; the product is the same."""
+    extra = -x.shape[-1] % multiple
+    first = members.hidden[0].weight
+    weight = jnp.pad(first, [(0, 0), (0, extra), (0, 0)])
+    members = eqx.tree_at(lambda m: m.hidden[0].weight, members, weight)
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, extra)]), members
 
 
 def loss(

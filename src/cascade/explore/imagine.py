@@ -21,11 +21,20 @@ from cascade.world.rssm import State
 
 
 class Imagined(eqx.Module):
-    """Trajectories of P explorers from the same N starts; of one explorer where P is vmapped away."""
+    """Trajectories of P explorers from the same N starts; of one explorer where P is vmapped away.
 
-    states: State  # [H+1, P, N, ...]
+    The last state is apart from the others, so that the large arrays are written once and read as they are.
+    """
+
+    feature: Float[Array, "H *P N F"]  # [h, z] of s0 .. s(H-1)
+    final: State  # sH
     action: Float[Array, "H *P N A"]
     discount: Float[Array, "H *P N"]
+
+    @property
+    def deter(self) -> Float[Array, "H *P N D"]:
+        """h of s0 .. s(H-1)."""
+        return self.feature[..., : self.final.deter.shape[-1]]
 
 
 class Starts(eqx.Module):
@@ -62,15 +71,14 @@ def imagine(
         act, move = jax.random.split(key)
         return actors.noise(act, count), world.rssm.noise(move, count)
 
-    def step(state: State, time: Array) -> tuple[State, tuple[State, Array]]:
+    def step(state: State, time: Array) -> tuple[State, tuple[Array, Array]]:
         act, move = jax.vmap(lambda key: draw(jax.random.fold_in(key, time)))(keys)
-        action = jax.vmap(lambda actor, feature, noise: actor.sample(feature, noise))(
-            actors, state.feature, act
-        )
-        after = world.rssm.imagine(state, action, move)
-        return after, (after, action)
+        feature = state.feature
+        action = jax.vmap(lambda actor, x, noise: actor.sample(x, noise))(actors, feature, act)
+        return world.rssm.imagine(state, action, move), (feature, action)
 
     first = jax.tree.map(begin, starts.state)
-    _, (after, action) = jax.lax.scan(step, first, jnp.arange(config.horizon))
-    states = jax.tree.map(lambda x, xs: jnp.concatenate([x[None], xs]), first, after)
-    return Imagined(states, action, config.discount * world.continues(after.feature))
+    unroll = min(world.config.unroll, config.horizon)
+    final, (feature, action) = jax.lax.scan(step, first, jnp.arange(config.horizon), unroll=unroll)
+    going = jnp.concatenate([world.continues(feature)[1:], world.continues(final.feature)[None]])
+    return Imagined(feature, final, action, config.discount * going)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,23 +17,34 @@ from cascade.world.model import WorldModel
 from cascade.world.rssm import State
 
 
-class Memory(eqx.Module):
-    """What each lane remembers: its belief, and the action it took last."""
+class Memory(NamedTuple):
+    """What each lane remembers: its belief [h, z], and the action it took last."""
 
-    state: State
+    deter: Float[Array, "L D"]
+    stoch: Float[Array, "L Z"]
     action: Float[Array, "L A"]
 
 
-class PopulationPolicy(eqx.Module):
-    """P actors over one world model, acting in L = P x n lanes in one call."""
+Program = Callable[..., tuple[Memory, Shaped[Array, "L ..."]]]
 
-    world: WorldModel
-    actors: Actor  # stacked along P
-    greedy: bool = eqx.field(static=True, default=False)
+
+class PopulationPolicy:
+    """P actors over one world model, acting in L = P x n lanes in one call.
+
+    Policies of one architecture share one compiled program. The weights are cast and listed once, when the policy
+    is made: walking the models anew at every call would cost a third of its time.
+    """
+
+    def __init__(self, world: WorldModel, actors: Actor, greedy: bool = False):
+        """`actors` are stacked along P. A greedy policy takes the most likely action instead of drawing one."""
+        self._world = cast(world, world.config.precision)
+        self._weights, structure = jax.tree.flatten((self._world, cast(actors, actors.precision)))
+        self._act = _program(structure, greedy)
 
     def initial(self, lanes: int) -> Memory:
-        world = cast(self.world, self.world.config.precision)
-        return Memory(world.rssm.initial(lanes), jnp.zeros((lanes, self.world.action.size)))
+        """See `cascade.types.Policy`."""
+        state = self._world.rssm.initial(lanes)
+        return Memory(state.deter, state.stoch, jnp.zeros((lanes, self._world.action.size)))
 
     def act(
         self,
@@ -43,32 +54,46 @@ class PopulationPolicy(eqx.Module):
         keys: Key[Array, " L"],
     ) -> tuple[Memory, np.ndarray]:
         """See `cascade.types.Policy`."""
-        carry, action = _act(self, carry, dict(obs), is_first, keys, self.greedy)
+        carry, action = self._act(self._weights, carry, dict(obs), is_first, keys)
         return carry, np.asarray(action)
 
 
-@partial(jax.jit, static_argnames="greedy")
+@cache
+def _program(structure: Any, greedy: bool) -> Program:
+    """The compiled policy of models with this structure, taking their weights as a flat list."""
+
+    @jax.jit
+    def program(weights: list[Array], *args: Any) -> tuple[Memory, Array]:
+        world, actors = jax.tree.unflatten(structure, weights)
+        return _act(world, actors, greedy, *args)
+
+    return program
+
+
 def _act(
-    policy: PopulationPolicy,
+    world: WorldModel,
+    actors: Actor,
+    greedy: bool,
     memory: Memory,
-    obs: dict[str, Array],
+    obs: dict[str, Shaped[Array, "L ..."]],
     is_first: Bool[Array, " L"],
     keys: Key[Array, " L"],
-    greedy: bool,
-) -> tuple[Memory, Array]:
-    world = cast(policy.world, policy.world.config.precision)
-    kept = jax.tree.map(lambda x: jnp.where(is_first[:, None], jnp.zeros_like(x), x), memory)
-    noise = jax.vmap(lambda key: world.rssm.noise(key))(jax.vmap(lambda k: jax.random.fold_in(k, 0))(keys))
-    moved = world.rssm.imagine(kept.state, kept.action, jnp.zeros_like(noise))
+) -> tuple[Memory, Shaped[Array, "L ..."]]:
+    """One step of the filter that training runs over whole sequences, then one action from each lane's actor."""
+    deter, stoch, action = (jnp.where(is_first[:, None], jnp.zeros_like(x), x) for x in memory)
+    for_belief, for_action = jax.vmap(jax.random.split, out_axes=1)(keys)
+    noise = jax.vmap(world.rssm.noise)(for_belief)
+    moved = world.rssm.imagine(
+        State(deter, stoch), action, jnp.zeros_like(noise)
+    )  # its own z is never computed
     state, _ = world.rssm.correct(moved.deter, world.embed(obs, 1), noise)
-    population = jax.tree.leaves(policy.actors)[0].shape[0]
+    population = jax.tree.leaves(actors)[0].shape[0]
     feature = state.feature.reshape(population, -1, state.feature.shape[-1])
     if greedy:
-        action = jax.vmap(lambda actor, x: actor.mode(x))(policy.actors, feature)
+        action = jax.vmap(lambda actor, x: actor.mode(x))(actors, feature)
     else:
-        draws = jax.vmap(lambda key: policy.actors.noise(jax.random.fold_in(key, 1)))(keys)
-        draws = draws.reshape(population, -1, draws.shape[-1])
-        action = jax.vmap(lambda actor, x, noise: actor.sample(x, noise))(policy.actors, feature, draws)
+        draws = jax.vmap(actors.noise)(for_action).reshape(*feature.shape[:2], -1)
+        action = jax.vmap(lambda actor, x, draw: actor.sample(x, draw))(actors, feature, draws)
     action = action.reshape(-1, action.shape[-1])
     stored = action.argmax(-1).astype(jnp.int32) if world.action.kind == "discrete" else action
-    return Memory(state, action), stored
+    return Memory(state.deter, state.stoch, action), stored

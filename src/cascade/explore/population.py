@@ -52,14 +52,15 @@ def create(world: WorldConfig, action: ActionSpec, config: ExploreConfig, *, key
 def summaries(imagined: Imagined, config: ExploreConfig) -> Float[Array, "P N D"]:
     """Φ of every trajectory."""
     embed = EMBEDDINGS.find(config.embedding)
-    return jax.vmap(embed, in_axes=1)(imagined)
+    apart = imagined.feature, imagined.final, imagined.action, imagined.discount
+    return jax.vmap(lambda *one: embed(Imagined(*one)), in_axes=(1, 0, 1, 1))(*apart)
 
 
 def rewards(
     scales: Scales, imagined: Imagined, ensemble: Ensemble, weight: Float[Array, ""], config: ExploreConfig
 ) -> tuple[Float[Array, "H P N"], tuple[Scales, Metrics]]:
     """The cascading objective as one reward per imagined step; also the scales moved on, and what was seen."""
-    gain = ensemble.disagreement(imagined.states.feature[:-1], imagined.action)
+    gain = ensemble.disagreement(imagined.feature, imagined.action)
     phi = summaries(imagined, config)
     spread = DIVERSITIES.find(config.diversity)(phi)
     total = gain.sum(0)

@@ -6,19 +6,21 @@ import math
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int
 
 
-def gumbel(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
-    """Noise that turns logits into a sample by argmax; drawn outside loops, used inside."""
-    return jax.random.gumbel(key, shape)
+def one_hot_sample(logits: Float[Array, "*B C"], uniform: Float[Array, "*B"]) -> Float[Array, "*B C"]:
+    """A one-hot draw with straight-through gradients: exactly one-hot forward, the probabilities backward.
 
-
-def one_hot_sample(logits: Float[Array, "*B C"], noise: Float[Array, "*B C"]) -> Float[Array, "*B C"]:
-    """A one-hot draw with straight-through gradients: exactly one-hot forward, the probabilities backward."""
-    index = jnp.argmax(logits + noise, axis=-1)
+    The class is the first whose cumulative probability exceeds the draw from [0, 1): one random number for each
+    categorical, where adding Gumbel noise to the logits would take one for each class.
+    """
     probs = jax.nn.softmax(logits)
-    hot = jax.nn.one_hot(index, logits.shape[-1], dtype=probs.dtype)
+    classes = logits.shape[-1]
+    upto = jnp.matmul(probs, jnp.triu(jnp.ones((classes, classes))), precision="highest")
+    reached = (uniform * upto[..., -1])[..., None] < upto
+    before = jnp.concatenate([jnp.zeros_like(reached[..., :1]), reached[..., :-1]], -1)
+    hot = (reached & ~before).astype(probs.dtype)
     return jax.lax.stop_gradient(hot) + (probs - jax.lax.stop_gradient(probs))
 
 

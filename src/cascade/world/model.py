@@ -56,13 +56,12 @@ class WorldModel(eqx.Module):
             encode = jax.vmap(encode)
         return encode(obs)
 
-    def observe(self, batch: Batch, key: PRNGKeyArray) -> tuple[State, Float[Array, "B T K"]]:
+    def observe(self, batch: Batch, noise: Float[Array, "B T S"]) -> tuple[State, Float[Array, "B T K"]]:
         """Posterior states and statistics of a batch of sequences."""
         embed = self.embed(batch.obs, 2)
         action = encode_action(self.action, batch.action)
-        noise = self.rssm.noise(key, *batch.is_first.shape[::-1])
-        embed, action, is_first = jax.tree.map(lambda x: x.swapaxes(0, 1), (embed, action, batch.is_first))
-        states, stats = self.rssm.observe(embed, action, is_first, noise)
+        by_time = jax.tree.map(lambda x: x.swapaxes(0, 1), (embed, action, batch.is_first, noise))
+        states, stats = self.rssm.observe(*by_time)
         return jax.tree.map(lambda x: x.swapaxes(0, 1), (states, stats))
 
     def continues(self, feature: Float[Array, "*B F"]) -> Float[Array, "*B"]:
@@ -90,7 +89,7 @@ def loss(
     """-log p(observations, ends | z, h) + KL(posterior || prior), in nats per time step."""
     config = model.config
     model = cast(model, config.precision)
-    states, post = model.observe(batch, key)
+    states, post = model.observe(batch, model.rssm.noise(key, *batch.is_first.shape))
     prior = model.rssm.prior(states.deter)
     feature = states.feature
     losses = jax.vmap(jax.vmap(model.decoder.loss))(feature, batch.obs)

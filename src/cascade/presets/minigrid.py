@@ -1,0 +1,85 @@
+"""MiniGrid: FourRooms and MultiRoom-N4-S5, symbolic and compact, or with the paper's pixels and sizes."""
+
+from dataclasses import replace
+
+from cascade.config import (
+    ActorCriticConfig,
+    DeployConfig,
+    EnsembleConfig,
+    EnvConfig,
+    ExploreConfig,
+    OptimizerConfig,
+    RunConfig,
+    SampleConfig,
+    WorldConfig,
+)
+
+FOUR_ROOMS = EnvConfig("minigrid:FourRooms-v0", observation="grid")
+MULTI_ROOM = EnvConfig("minigrid:MultiRoom-N4-S5-v0", observation="grid")  # six rooms, as registered
+
+# Symbols need no convolutions: a small model learns them in minutes, and ten seeds share one GPU.
+COMPACT = RunConfig(
+    env=FOUR_ROOMS,
+    deploy=DeployConfig(steps=200_000, lanes=40),
+    sample=SampleConfig(batch=16, length=40),
+    world=WorldConfig(
+        deter=256,
+        hidden=256,
+        stoch=16,
+        classes=16,
+        mlp_layers=2,
+        mlp_units=256,
+        optimizer=OptimizerConfig(lr=3e-4),
+    ),
+    ensemble=EnsembleConfig(layers=2, units=256),
+    explore=ExploreConfig(
+        weight=0.1,
+        agent=ActorCriticConfig(
+            layers=2,
+            units=256,
+            starts=128,
+            entropy=3e-2,
+            actor=OptimizerConfig(lr=3e-4),
+            critic=OptimizerConfig(lr=3e-4),
+        ),
+    ),
+)
+
+# Minutes on two CPU cores.
+DEMO = replace(
+    COMPACT,
+    deployments=3,
+    model_steps=600,
+    explorer_steps=200,
+    deploy=DeployConfig(steps=12_000, lanes=32),
+    sample=SampleConfig(batch=16, length=32),
+    world=replace(COMPACT.world, deter=128, hidden=128, mlp_units=128, precision="float32", unroll=4),
+    ensemble=EnsembleConfig(members=6, layers=2, units=128),
+    explore=replace(
+        COMPACT.explore,
+        population=4,
+        weight=0.3,
+        agent=replace(COMPACT.explore.agent, units=128, horizon=10, starts=64),
+    ),
+)
+
+# Table 2 of the paper, with DreamerV2's sizes, from the agent's own view in pixels.
+PAPER_FOUR_ROOMS = RunConfig(
+    env=replace(FOUR_ROOMS, observation="image"),
+    deploy=DeployConfig(steps=200_000, lanes=40, workers=4),
+    sample=SampleConfig(batch=16, length=40),
+    world=WorldConfig(unroll=5),
+    explore=ExploreConfig(weight=0.1, agent=ActorCriticConfig(entropy=3e-3)),
+)
+
+PRESETS = {
+    "demo": DEMO,
+    "minigrid-fourrooms": COMPACT,
+    "minigrid-fourrooms-paper": PAPER_FOUR_ROOMS,
+    "minigrid-multiroom": replace(COMPACT, env=MULTI_ROOM, explore=replace(COMPACT.explore, weight=0.3)),
+    "minigrid-multiroom-paper": replace(
+        PAPER_FOUR_ROOMS,
+        env=replace(MULTI_ROOM, observation="image"),
+        explore=replace(PAPER_FOUR_ROOMS.explore, weight=0.3),
+    ),
+}

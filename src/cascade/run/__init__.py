@@ -1,0 +1,1 @@
+"""Runs: the training phases, and what measures them."""

@@ -1,0 +1,115 @@
+"""The two training phases between deployments, many gradient steps to a compiled call.
+
+Both are written for one seed and vmapped over S outside. Step i of a phase draws its noise from `fold_in(key, i)`
+alone, so that neither the number of steps per call nor a resume changes a single number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray, PyTree
+
+from cascade.config import ExploreConfig, RunConfig
+from cascade.explore import disagreement, population
+from cascade.explore.disagreement import Ensemble
+from cascade.explore.imagine import choose_starts
+from cascade.explore.population import Population
+from cascade.nn.learner import Learner
+from cascade.nn.precision import cast
+from cascade.specs import EnvSpec
+from cascade.types import Batch
+from cascade.world import model
+from cascade.world.model import Metrics, WorldModel, encode_action
+from cascade.world.rssm import State
+
+Carry = TypeVar("Carry")
+
+
+class Models(eqx.Module):
+    """What the first phase trains: the world model, and the ensemble beside it."""
+
+    world: Learner[WorldModel]
+    ensemble: Learner[Ensemble]
+
+
+def create_models(spec: EnvSpec, config: RunConfig, *, key: PRNGKeyArray) -> Models:
+    """Untrained models."""
+    first, second = jax.random.split(key)
+    world = Learner.create(WorldModel(spec, config.world, key=first), config.world.optimizer)
+    return Models(world, disagreement.create(config.world, spec.action.size, config.ensemble, key=second))
+
+
+def model_step(models: Models, batch: Batch, key: PRNGKeyArray) -> tuple[Models, Metrics]:
+    """One step of the world model, and one of the ensemble on the posteriors it just computed."""
+    world, states, metrics = model.step(models.world, batch, key)
+    action = encode_action(world.model.action, batch.action)
+    ensemble, extra = disagreement.step(models.ensemble, states, action, batch.is_first)
+    return Models(world, ensemble), metrics | extra
+
+
+def model_phase(
+    models: Models, chunk: Batch, step: Int[Array, ""], key: PRNGKeyArray
+) -> tuple[Models, Metrics]:
+    """One step for each batch of a chunk [K, B, T], the first being step `step`; metrics are their means."""
+
+    def body(models: Models, x: tuple[Array, Batch]) -> tuple[Models, Metrics]:
+        index, batch = x
+        return model_step(models, batch, jax.random.fold_in(key, index))
+
+    return repeat(body, models, (step + jnp.arange(chunk.is_first.shape[0]), chunk))
+
+
+def repeat(
+    body: Callable[[Carry, Any], tuple[Carry, Metrics]], carry: Carry, xs: PyTree
+) -> tuple[Carry, Metrics]:
+    """`body` once for each entry of `xs`, and the mean of its metrics.
+
+    One entry is a plain call: on a CPU, where compiled loops run slower than what they repeat, chunks hold one batch.
+    """
+    if jax.tree.leaves(xs)[0].shape[0] == 1:
+        return body(carry, jax.tree.map(lambda x: x[0], xs))
+    carry, metrics = jax.lax.scan(body, carry, xs)
+    return carry, jax.tree.map(lambda x: x.mean(0), metrics)
+
+
+def explorer_phase(
+    explorers: Population,
+    models: Models,
+    chunk: Batch,
+    weight: Float[Array, ""],
+    step: Int[Array, ""],
+    key: PRNGKeyArray,
+    config: ExploreConfig,
+) -> tuple[Population, Metrics]:
+    """One update of every explorer for each batch of a chunk, the models frozen; metrics are their means.
+
+    Since the models are frozen, the posterior states of the whole chunk come from one scan over K x B sequences.
+    """
+    world, ensemble = models.world.model, models.ensemble.model
+    count = chunk.is_first.shape[0]
+    keys = jax.vmap(lambda index: jax.random.split(jax.random.fold_in(key, index), 3))(
+        step + jnp.arange(count)
+    )
+    states = posteriors(world, chunk, keys[:, 0])
+
+    def body(explorers: Population, x: tuple[State, Array, Array]) -> tuple[Population, Metrics]:
+        states, is_terminal, keys = x
+        starts = choose_starts(states, is_terminal, config.agent.starts, keys[1])
+        return population.step(explorers, world, ensemble, starts, weight, keys[2], config)
+
+    return repeat(body, explorers, (states, chunk.is_terminal, keys))
+
+
+def posteriors(world: WorldModel, chunk: Batch, keys: Key[Array, " K"]) -> State:
+    """Posterior states [K, B, T] of a chunk, as one batch of K x B sequences; batch k draws from `keys[k]`."""
+    world = cast(world, world.config.precision)
+    shape = chunk.is_first.shape
+    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), chunk)
+    noise = jax.vmap(lambda key: world.rssm.noise(key, *shape[1:]))(keys)
+    states, _ = world.observe(flat, noise.reshape(-1, *noise.shape[2:]))
+    return jax.tree.map(lambda x: x.reshape(*shape[:2], *x.shape[1:]), states)
