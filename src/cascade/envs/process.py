@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import multiprocessing
+import select
 import signal
 import subprocess
 import time
@@ -22,6 +23,8 @@ START_TIMEOUT = 300.0
 """Seconds for a process to start and make its environments."""
 STOP_TIMEOUT = 5.0
 """Seconds for a process to close its environments when asked."""
+LONGEST_WAIT = 60.0
+"""Seconds of one wait for an answer, after which it is waited for again: system calls take no number at all."""
 UNANSWERED = 16
 """Messages sent ahead of their answers, at most: few enough to fit any pipe, so sending never blocks."""
 
@@ -195,8 +198,11 @@ class Worker:
 def first_ready(workers: list[Worker], timeout: float) -> tuple[list[Worker], list[Worker]]:
     """Wait until one of the workers has answered, died, or used up its time: those to hear, those to give up."""
     left = max(0.0, min(worker.seconds_left(timeout) for worker in workers))
-    answered = connection.wait([worker.pipe for worker in workers], left)
-    heard = [worker for worker in workers if worker.pipe in answered]
+    poller = select.poll()
+    for worker in workers:
+        poller.register(worker.pipe, select.POLLIN)
+    answered = {descriptor for descriptor, _ in poller.poll(1e3 * min(left, LONGEST_WAIT))}
+    heard = [worker for worker in workers if worker.pipe.fileno() in answered]
     if heard:
         return heard, []
     return [], [worker for worker in workers if worker.seconds_left(timeout) <= 0]

@@ -37,7 +37,9 @@ class Actor(eqx.Module):
         key: PRNGKeyArray,
     ):
         outputs = action.size * (1 if action.kind == "discrete" else 2)
-        self.mlp = MLP(features, outputs, config.layers, config.units, key=key)
+        mlp = MLP(features, outputs, config.layers, config.units, key=key)
+        # A small last layer: an untrained actor acts almost uniformly, whatever its other weights are.
+        self.mlp = eqx.tree_at(lambda mlp: mlp.out.weight, mlp, 0.01 * mlp.out.weight)
         self.action, self.precision = action, precision
 
     def parameters(self, feature: Float[Array, "*B F"]) -> Float[Array, "*B K"]:

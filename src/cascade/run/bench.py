@@ -1,4 +1,4 @@
-"""What this machine does: environments, sampler, and the two training steps, as plain numbers."""
+"""How fast this machine computes: its matrix rate, and the two training steps. Collecting is in `bench_collect`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,28 +22,58 @@ from cascade.types import Batch
 Result = dict[str, Any]
 
 
-def median_seconds(call: Callable[[], Any], repeats: int = 5) -> tuple[float, float]:
-    """Median time of a call after a first one, and the time of that first one, compilation included."""
+class Times(NamedTuple):
+    """Seconds of a call."""
+
+    median: float
+    best: float
+    first: float
+    """of the first one, compilation included, which is in neither of the others"""
+
+
+def time_calls(call: Callable[[], Any], repeats: int = 5, seconds: float = 0.0) -> Times:
+    """How long a call takes, until its result is there.
+
+    It is called `repeats` times at least, and for at least so many seconds.
+    """
     start = time.perf_counter()
     jax.block_until_ready(call())
     first = time.perf_counter() - start
-    times = []
-    for _ in range(repeats):
+    times: list[float] = []
+    while len(times) < repeats or sum(times) < seconds:
         start = time.perf_counter()
         jax.block_until_ready(call())
         times.append(time.perf_counter() - start)
-    return float(np.median(times)), first
+    return Times(float(np.median(times)), min(times), first)
 
 
-def matrix_rate(precision: str) -> float:
+def median_seconds(call: Callable[[], Any], repeats: int = 5, seconds: float = 0.0) -> tuple[float, float]:
+    """Median time of a call after the first one, and the time of that first one."""
+    times = time_calls(call, repeats, seconds)
+    return times.median, times.first
+
+
+def steps_per_call(spec: EnvSpec) -> int:
+    """How many gradient steps to a compiled call are quick here.
+
+    A GPU wants many. On a CPU a loop around convolutions is slower than its body alone; without them a few steps
+    save the calls.
+    """
+    convolutional = any(obs.kind == "image" for obs in spec.observations.values())
+    if jax.default_backend() == "cpu":
+        return 1 if convolutional else 8
+    return 20 if convolutional else 50
+
+
+def matrix_rate(precision: str, seconds: float = 0.0) -> float:
     """Operations per second of a large matrix product, on random numbers."""
     size = 8192 if jax.default_backend() == "gpu" else 1024
     a, b = (
         jax.random.normal(key, (size, size)).astype(precision) for key in jax.random.split(jax.random.key(0))
     )
     product = jax.jit(lambda a, b: a @ b)
-    seconds, _ = median_seconds(lambda: product(a, b), repeats=20)
-    return 2 * size**3 / seconds
+    median, _ = median_seconds(lambda: product(a, b), repeats=20, seconds=seconds)
+    return 2 * size**3 / median
 
 
 def random_chunk(spec: EnvSpec, config: RunConfig, count: int) -> Batch:
@@ -75,7 +105,9 @@ def _stack(tree: Any, seeds: int) -> Any:
     return jax.tree.map(lambda x: jnp.stack([x] * seeds), tree) if seeds > 1 else tree
 
 
-def world_model_step(spec: EnvSpec, config: RunConfig, *, per_call: int, seeds: int = 1) -> Result:
+def world_model_step(
+    spec: EnvSpec, config: RunConfig, *, per_call: int, seeds: int = 1, seconds: float = 0.0
+) -> Result:
     """Time of one world-model step with its ensemble, `per_call` steps to a compiled call."""
     models = jax.jit(partial(create_models, spec, config))(key=jax.random.key(0))
     chunk, key = random_chunk(spec, config, per_call), jax.random.key(2)
@@ -89,11 +121,12 @@ def world_model_step(spec: EnvSpec, config: RunConfig, *, per_call: int, seeds: 
         state[0], metrics = run(state[0], chunk)
         return metrics
 
-    seconds, first = median_seconds(call)
-    return _timing(seconds / per_call, first, flops) | {"seeds": seeds, "steps_per_call": per_call}
+    return _timing(time_calls(call, seconds=seconds), per_call, flops) | {"seeds": seeds}
 
 
-def explorers_step(spec: EnvSpec, config: RunConfig, *, per_call: int, seeds: int = 1) -> Result:
+def explorers_step(
+    spec: EnvSpec, config: RunConfig, *, per_call: int, seeds: int = 1, seconds: float = 0.0
+) -> Result:
     """Time of one step of all explorers, posterior states included."""
     models = jax.jit(partial(create_models, spec, config))(key=jax.random.key(0))
     explore: ExploreConfig = replace(config.explore, population=config.population)
@@ -118,21 +151,28 @@ def explorers_step(spec: EnvSpec, config: RunConfig, *, per_call: int, seeds: in
         state[0], metrics = run(state[0], models, chunk)
         return metrics
 
-    seconds, first = median_seconds(call)
+    times = time_calls(call, seconds=seconds)
     starts = explore.agent.starts or config.sample.batch * config.sample.length
-    return _timing(seconds / per_call, first, flops) | {
+    return _timing(times, per_call, flops) | {
         "seeds": seeds,
-        "steps_per_call": per_call,
         "population": explore.population,
         "starts": starts,
         "horizon": explore.agent.horizon,
     }
 
 
-def _timing(seconds: float, first: float, flops: int) -> Result:
-    return {
-        "ms": round(1e3 * seconds, 3),
-        "first_call_s": round(first, 2),
-        "gflop": round(flops / 1e9, 2),
-        "tflop_per_s": round(flops / seconds / 1e12, 3),
+def _timing(times: Times, per_call: int, flops: int) -> Result:
+    seconds = times.median / per_call
+    numbers = {
+        "ms": 1e3 * seconds,
+        "best_ms": 1e3 * times.best / per_call,
+        "first_call_s": times.first,
+        "gflop": flops / 1e9,
+        "tflop_per_s": flops / seconds / 1e12,
     }
+    return {name: rounded(value) for name, value in numbers.items()} | {"steps_per_call": per_call}
+
+
+def rounded(value: float) -> float:
+    """Four digits: more are noise."""
+    return float(f"{value:.4g}")

@@ -1,9 +1,9 @@
 """What the model expects, beside what came: open-loop prediction, and the loss on data it was not trained on.
 
-    time         0     1    ...  context-1 | context     ...   T-1
-    sees         x0    x1   ...  x(c-1)    |  nothing
-    uses         -     a0   ...  a(c-2)    |  a(c-1)     ...   a(T-2)      the recorded actions
-    state        posterior                 |  imagined
+time         0     1    ...  context-1 | context     ...   T-1
+sees         x0    x1   ...  x(c-1)    |  nothing
+uses         -     a0   ...  a(c-2)    |  a(c-1)     ...   a(T-2)      the recorded actions
+state        posterior                 |  imagined
 """
 
 from __future__ import annotations
