@@ -22,7 +22,7 @@ from cascade.config import EnvConfig, RunConfig
 from cascade.data.journal import Journal
 from cascade.data.sampler import DeviceSampler, HostSampler, Sampler
 from cascade.data.store import Store
-from cascade.deploy import Plan, RandomPolicy, Summary, collect, vectorise
+from cascade.deploy import Plan, RandomPolicy, Seconds, Summary, collect, vectorise
 from cascade.envs import make, spec_of
 from cascade.explore import population
 from cascade.explore.policy import PopulationPolicy
@@ -173,20 +173,20 @@ def _deployments(policy: Policy, config: RunConfig, seconds: float, plain: gym.E
     plan = _plan(config, _steps(config, seconds))
     with deployed(policy, config, 4 * plan.lanes):  # compiles
         pass
-    rates, raw, shares = [], [], []
+    rates, raw, spent = [], [], np.zeros(3)
     for _ in range(REPEATS):
         if plain is not None:
             began = time.perf_counter()
             raw.append(step_plain(plain, 0.5 * seconds / REPEATS) / (time.perf_counter() - began))
         with deployed(policy, config, plan.steps) as (_, summary, elapsed):
             rates.append(plan.steps / elapsed)
-            shares.append([value / summary.seconds.total for value in summary.seconds])
-    spent = dict(zip(("policy", "stepping", "rest"), np.median(shares, 0).round(3).tolist(), strict=True))
+            spent += np.array(summary.seconds)
+    share = dict(zip(Seconds._fields, (spent / spent.sum()).round(3).tolist(), strict=True))
     result = summarised(rates) | {
         "steps": plan.steps,
         "lanes": plan.lanes,
         "groups": plan.groups,
-        "share": spent,
+        "share": share,
     }
     if raw:
         ratios = np.array(rates) / np.array(raw)
