@@ -2,10 +2,11 @@
 
 On each Python, from the repository's root:
 
-    python -m pip install --dry-run --ignore-installed --report REPORT.json '.[all,dev]'
+    python -m pip install --dry-run --ignore-installed --report REPORT.json '.[all,cuda,dev]'
 
 and then, with all the reports:  python scripts/pin.py REPORT.json [REPORT.json ...] > constraints.txt
-A version that differs between Pythons gets one line for each, with a marker.
+A version that differs between Pythons gets one line for each, with a marker. Of two reports for one Python, the
+later decides.
 """
 
 import json
@@ -15,7 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 
 HEADER = """\
-# Exact versions of everything `pip install -c constraints.txt -e '.[all,dev]'` brings, on Python {pythons}.
+# Exact versions of everything `pip install -c constraints.txt -e '.[all,cuda,dev]'` brings, on Python {pythons}.
 # Made by scripts/pin.py from pip's own resolution; constraints only, so nothing here is installed unasked.
 # Held back on purpose: mujoco (4.0 breaks dm_control 1.0.50), pandas and arch (for rliable 1.2.0).
 """
@@ -30,7 +31,10 @@ def pins(report: Path) -> tuple[str, dict[str, str]]:
 
 
 def main() -> None:
-    reports = dict(pins(Path(path)) for path in sys.argv[1:])
+    reports: dict[str, dict[str, str]] = defaultdict(dict)
+    for path in sys.argv[1:]:
+        python, versions = pins(Path(path))
+        reports[python] |= versions
     by_name: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for python, versions in reports.items():
         for name, version in versions.items():

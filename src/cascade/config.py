@@ -96,8 +96,8 @@ class OptimizerConfig:
     """share of every parameter that is taken off at each step"""
 
     def __post_init__(self) -> None:
-        require("lr", self.lr, self.lr > 0, "a positive number")
-        require("clip", self.clip, self.clip >= 0, "0 or more")
+        require("optimizer.lr", self.lr, self.lr > 0, "a positive number")
+        require("optimizer.clip", self.clip, self.clip >= 0, "0 or more")
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,9 @@ class WorldConfig:
 
     def __post_init__(self) -> None:
         for name in ("deter", "hidden", "stoch", "classes", "cnn_depth", "mlp_layers", "mlp_units", "unroll"):
-            require(f"world.{name}", getattr(self, name), getattr(self, name) >= 1, "at least 1")
+            require(
+                f"world.{name.replace('_', '-')}", getattr(self, name), getattr(self, name) >= 1, "at least 1"
+            )
         require("world.kl-balance", self.kl_balance, 0.0 <= self.kl_balance <= 1.0, "a fraction from 0 to 1")
         require("world.free-nats", self.free_nats, self.free_nats >= 0.0, "0 or more")
 
@@ -194,11 +196,13 @@ class ActorCriticConfig:
 
     def __post_init__(self) -> None:
         for name in ("layers", "units", "horizon", "slow_every"):
-            require(name.replace("_", "-"), getattr(self, name), getattr(self, name) >= 1, "at least 1")
-        require("starts", self.starts, self.starts >= 0, "0 (all) or more")
-        require("discount", self.discount, 0.0 <= self.discount <= 1.0, "a number from 0 to 1")
-        require("trace", self.trace, 0.0 <= self.trace <= 1.0, "a number from 0 to 1")
-        require("entropy", self.entropy, self.entropy >= 0.0, "0 or more")
+            require(
+                f"agent.{name.replace('_', '-')}", getattr(self, name), getattr(self, name) >= 1, "at least 1"
+            )
+        require("agent.starts", self.starts, self.starts >= 0, "0 (all) or more")
+        require("agent.discount", self.discount, 0.0 <= self.discount <= 1.0, "a number from 0 to 1")
+        require("agent.trace", self.trace, 0.0 <= self.trace <= 1.0, "a number from 0 to 1")
+        require("agent.entropy", self.entropy, self.entropy >= 0.0, "0 or more")
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ def fields_of(lengths):
 def test_windows_are_the_first_rows_of_long_episodes():
     fields = fields_of(np.array([5, 3, 6, 4, 9]))
     batch = opening_rows(fields, length=4, count=3)
-    np.testing.assert_array_equal(batch.obs["vector"][..., 0], np.array([0, 8, 18])[:, None] + np.arange(4))
-    np.testing.assert_array_equal(batch.action, np.array([0, 8, 18])[:, None] + np.arange(4))
+    np.testing.assert_array_equal(batch.obs["vector"][..., 0], np.array([0, 14, 18])[:, None] + np.arange(4))
+    np.testing.assert_array_equal(batch.action, np.array([0, 14, 18])[:, None] + np.arange(4))
     assert np.asarray(batch.is_first).tolist() == [[True, False, False, False]] * 3
     assert opening_rows(fields, length=6, count=5).action.shape == (2, 6)
     with pytest.raises(CascadeError, match="no stored episode has 10 rows, the longest has 9"):

@@ -35,22 +35,25 @@ def test_it_is_a_loop_over_imagine_from_the_last_row_seen(action, latent):
     prediction = predict(world, batch, KEY, context=CONTEXT)
     noise = world.rssm.noise(KEY, B, T)
     actions = encode_action(world.action, batch.action)
-    imagine, decode = jax.jit(lambda *x: world.rssm.imagine(*x)), jax.jit(lambda f: world.decoder.mode(f))
-    for b in range(B):
-        state = State(prediction.state.deter[b, CONTEXT - 1], prediction.state.stoch[b, CONTEXT - 1])
-        for t in range(CONTEXT, T):
-            state = imagine(state, actions[b, t - 1], noise[b, t])
-            np.testing.assert_allclose(prediction.state.deter[b, t], state.deter, atol=1e-5)
-            np.testing.assert_allclose(prediction.state.stoch[b, t], state.stoch, atol=1e-5)
-            expected = decode(state.feature)["vector"]
-            np.testing.assert_allclose(prediction.obs["vector"][b, t], expected, atol=1e-4)
-            np.testing.assert_allclose(prediction.alive[b, t], world.continues(state.feature), atol=1e-5)
+
+    @jax.jit
+    def one_step(state, action, noise):
+        state = world.rssm.imagine(state, action, noise)
+        return state, jax.vmap(world.decoder.mode)(state.feature)["vector"], world.continues(state.feature)
+
+    state = State(prediction.state.deter[:, CONTEXT - 1], prediction.state.stoch[:, CONTEXT - 1])
+    for t in range(CONTEXT, T):
+        state, obs, alive = one_step(state, actions[:, t - 1], noise[:, t])
+        np.testing.assert_allclose(prediction.state.deter[:, t], state.deter, atol=1e-5)
+        np.testing.assert_allclose(prediction.state.stoch[:, t], state.stoch, atol=1e-5)
+        np.testing.assert_allclose(prediction.obs["vector"][:, t], obs, atol=1e-4)
+        np.testing.assert_allclose(prediction.alive[:, t], alive, atol=1e-5)
 
 
 def test_what_is_seen_is_the_posterior():
     world = small("vector")
     batch = rows(world, "vector", resets=True)
-    states, _ = world.observe(batch, world.rssm.noise(KEY, B, T))
+    states, _ = jax.jit(lambda batch: world.observe(batch, world.rssm.noise(KEY, B, T)))(batch)
     prediction = predict(world, batch, KEY, context=CONTEXT)
     np.testing.assert_allclose(prediction.state.feature[:, :CONTEXT], states.feature[:, :CONTEXT], atol=1e-5)
     assert not np.allclose(

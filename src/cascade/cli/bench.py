@@ -158,7 +158,7 @@ def _collect_rows(document: Document) -> Iterator[Row]:
 def _compute_rows(document: Document) -> Iterator[Row]:
     for name in PRECISIONS:
         if rate := document.get("matrix", {}).get(f"{name}_gflop_per_s"):
-            yield f"matrix product, {name}", f"{rate:,.0f} GFLOP/s", "", "large and square"
+            yield f"matrix product, {name}", "", f"{rate:,.0f} GFLOP/s", "large and square"
     for name, text in (("world", "world model and ensemble"), ("explorers", "explorers")):
         if result := document.get(name):
             note = (
