@@ -32,7 +32,7 @@ class PopulationPolicy:
     """P actors over one world model, acting in L = P x n lanes in one call.
 
     Policies of one architecture share one compiled program. The weights are cast and listed once, when the policy
-    is made: walking the models anew at every call would cost a third of its time.
+    is made: walking the models anew at every call would cost nearly a third of its time.
     """
 
     def __init__(self, world: WorldModel, actors: Actor, greedy: bool = False):
