@@ -1,6 +1,6 @@
 """Do CASCADE's explorers really go to different places in MiniGrid, and PP2E's less so?
 
-For each seed: one random deployment in FourRooms, a world model and ensemble trained on it, then two populations
+For each seed: one random deployment, a world model and ensemble trained on it, then two populations
 trained in that model from the same initial weights on the same draws, one with λ = 0 (PP2E), one with the cascade.
 Both are sent into the same levels, and explorers are compared level by level: the total variation between the cells
 they visited, and the distance between where they ended.
@@ -45,13 +45,17 @@ class Args:
     """JSON to write"""
     seeds: Seeds = tuple(range(6))
     """seeds"""
-    weight: float = 0.3
+    env: str = "minigrid:Empty-8x8-v0"
+    """environment"""
+    weight: float = 0.5
     """the cascade's λ"""
+    diversity: str = "distance"
+    """measure of diversity"""
     levels: int = 24
     """levels that every explorer is sent into"""
-    model_steps: int = 800
+    model_steps: int = 400
     """gradient steps of the world model"""
-    explorer_steps: int = 400
+    explorer_steps: int = 320
     """gradient steps of the explorers"""
 
 
@@ -137,7 +141,9 @@ def interval(gains: np.ndarray) -> list[float]:
 
 def main(args: Args) -> None:
     config = preset("demo")
-    config = replace(config, explore=replace(config.explore, weight=args.weight))
+    explore = replace(config.explore, weight=args.weight, diversity=args.diversity)
+    env = replace(config.env, id=args.env, time_limit=100)
+    config = replace(config, env=env, explore=explore, deploy=replace(config.deploy, steps=8_000))
     result: dict = {
         "machine": describe(),
         "settings": vars(args) | {"seeds": list(args.seeds), "preset": "demo"},
