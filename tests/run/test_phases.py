@@ -1,0 +1,67 @@
+"""The training phases: what a chunk holds must not matter."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from helpers import SMALL, env_spec, random_batch
+
+from cascade.config import ActorCriticConfig, EnsembleConfig, ExploreConfig, RunConfig
+from cascade.explore import population
+from cascade.run.phases import create_models, explorer_phase, model_phase
+
+SPEC = env_spec("vector")
+CONFIG = RunConfig(
+    world=SMALL,
+    ensemble=EnsembleConfig(members=2, layers=1, units=8),
+    explore=ExploreConfig(population=2, agent=ActorCriticConfig(layers=1, units=8, horizon=3, starts=5)),
+)
+CHUNK = jax.tree.map(lambda *rows: jnp.stack(rows), *(random_batch(SPEC, seed=seed) for seed in range(3)))
+
+
+def one_by_one(phase, state):
+    """The phase over the chunk's batches, a call for each."""
+    for i in range(3):
+        state, _ = phase(state, jax.tree.map(lambda x, i=i: x[i : i + 1], CHUNK), jnp.int32(4 + i))
+    return state
+
+
+def assert_close(left, right):
+    for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-6)
+
+
+def test_a_chunk_of_three_equals_three_chunks_of_one():
+    models = jax.jit(partial(create_models, SPEC, CONFIG))(key=jax.random.key(0))
+    key = jax.random.key(1)
+    train = jax.jit(lambda models, chunk, step: model_phase(models, chunk, step, key))
+    together, metrics = train(models, CHUNK, jnp.int32(4))
+    assert_close(together, one_by_one(train, models))
+    assert all(value.shape == () for value in metrics.values())
+    assert not np.allclose(
+        together.ensemble.model.members.out.weight, models.ensemble.model.members.out.weight
+    )
+
+
+def test_explorers_see_the_same_posteriors_whatever_the_chunk():
+    models = jax.jit(partial(create_models, SPEC, CONFIG))(key=jax.random.key(0))
+    create = jax.jit(partial(population.create, SMALL, SPEC.action, CONFIG.explore))
+    explorers, key, weight = create(key=jax.random.key(2)), jax.random.key(3), jnp.float32(0.5)
+
+    @jax.jit
+    def train(explorers, chunk, step):
+        return explorer_phase(explorers, models, chunk, weight, step, key, CONFIG.explore)
+
+    together, metrics = train(explorers, CHUNK, jnp.int32(4))
+    assert_close(together, one_by_one(train, explorers))
+    assert metrics["entropy"].shape == (2,)
+
+
+def test_the_method_decides_population_and_weight():
+    sizes = {
+        m: (c.population, c.diversity_weight)
+        for m in ("cascade", "pp2e", "p2e", "random")
+        if (c := RunConfig(method=m, explore=ExploreConfig(population=7, weight=0.4)))
+    }
+    assert sizes == {"cascade": (7, 0.4), "pp2e": (7, 0.0), "p2e": (1, 0.0), "random": (1, 0.0)}
