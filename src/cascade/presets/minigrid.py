@@ -13,6 +13,7 @@ from cascade.config import (
     SampleConfig,
     WorldConfig,
 )
+from cascade.presets.families import AGENT, WORLD
 
 FOUR_ROOMS = EnvConfig("minigrid:FourRooms-v0", observation="grid")
 MULTI_ROOM = EnvConfig("minigrid:MultiRoom-N4-S5-v0", observation="grid")  # six rooms, as registered
@@ -68,8 +69,8 @@ PAPER_FOUR_ROOMS = RunConfig(
     env=replace(FOUR_ROOMS, observation="image"),
     deploy=DeployConfig(steps=200_000, lanes=40, workers=4),
     sample=SampleConfig(batch=16, length=40),
-    world=WorldConfig(unroll=5),
-    explore=ExploreConfig(weight=0.1, agent=ActorCriticConfig(entropy=3e-3)),
+    world=WORLD["minigrid"],
+    explore=ExploreConfig(weight=0.1, agent=AGENT["minigrid"]),
 )
 
 PRESETS = {
