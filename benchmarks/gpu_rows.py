@@ -50,7 +50,7 @@ def stored(rows: int, side: int) -> DeviceRows:
 
 
 def check(batch: jax.Array) -> int:
-    """Each drawn row must be whole and follow the one before it (modulo 251); returns how many windows were looked at."""
+    """Each drawn row must be whole and follow the one before it (modulo 251); returns the windows looked at."""
     images = np.asarray(batch).reshape(-1, batch.shape[2], np.prod(batch.shape[3:]))
     first = images[:, :, 0].astype(np.int64)
     pixel = np.arange(images.shape[-1])
