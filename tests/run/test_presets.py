@@ -1,5 +1,6 @@
 """Presets: each can be built, and each family's model takes what its environments show."""
 
+from dataclasses import asdict, replace
 from functools import partial
 
 import jax
@@ -7,10 +8,11 @@ import pytest
 
 from cascade.config import RunConfig
 from cascade.envs import spec_of
-from cascade.errors import SettingError
+from cascade.errors import MissingExtra, SettingError
 from cascade.explore import population
 from cascade.presets import PRESETS, preset
 from cascade.presets.families import AGENT, WORLD
+from cascade.presets.smoke import smoke
 from cascade.run.bench import random_chunk
 from cascade.run.phases import create_models, model_phase
 from cascade.specs import ActionSpec, EnvSpec, ObservationSpec
@@ -45,12 +47,50 @@ def test_a_familys_model_trains_on_what_the_family_shows(family):
     assert AGENT[family].horizon == (5 if family == "dmc" else 15)
 
 
-@pytest.mark.parametrize("name", sorted(PRESETS))
+# The other games are shown, and acted in, as Montezuma's Revenge is.
+DISTINCT = sorted(
+    name for name in PRESETS if not name.startswith("atari") or name.startswith("atari-montezuma")
+)
+
+
+@pytest.mark.parametrize("name", DISTINCT)
 def test_every_preset_fits_its_environment(name):
     config = preset(name)
-    before, after, _ = shapes(spec_of(config.env), config)
+    before, after, _ = shapes(seen(config), config)
     assert jax.tree.structure(before) == jax.tree.structure(after)
+
+
+def seen(config):
+    """What the environment of these settings shows, where what it needs is installed."""
+    try:
+        return spec_of(config.env)
+    except MissingExtra as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_explorer_has_as_many_lanes_as_any_other(name):
+    config = preset(name)
     assert config.deploy.lanes % config.population == 0
+    assert config.deploy.workers <= config.deploy.lanes
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_smoke_keeps_the_world_and_shrinks_the_rest(name):
+    config = preset(name)
+    tiny = smoke(config)
+    assert replace(tiny.env, time_limit=config.env.time_limit) == config.env
+    assert tiny.population == 2
+    assert tiny.deploy.lanes == 2 * tiny.population
+    # Episodes end within a deployment, and hold a whole training sequence.
+    assert tiny.sample.length <= tiny.env.time_limit < tiny.deploy.steps / tiny.deploy.lanes
+    assert tiny.method == config.method
+    for part in ("latent", "discount_head", "layer_norm", "free_nats"):
+        assert getattr(tiny.world, part) == getattr(config.world, part)
+    assert tiny.explore.weight == config.explore.weight
+    assert smoke(tiny) == tiny
+    before, after = asdict(config.world), asdict(tiny.world)
+    assert all(after[size] <= before[size] for size in ("deter", "hidden", "stoch", "cnn_depth", "mlp_units"))
 
 
 def test_an_unknown_preset_is_named_with_those_that_exist():

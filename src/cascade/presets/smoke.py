@@ -1,0 +1,42 @@
+"""Any preset, shrunk to seconds: the same world and kind of observation, everything else tiny."""
+
+from dataclasses import replace
+
+from cascade.config import DeployConfig, RunConfig, SampleConfig
+
+POPULATION = 2
+TIME_LIMIT = 20
+"""Actions of an episode: short, so that some end in every deployment."""
+
+
+def smoke(config: RunConfig) -> RunConfig:
+    """These settings at a size at which every phase takes seconds on one core. Nothing is learnt."""
+    return replace(
+        config,
+        deployments=2,
+        model_steps=4,
+        explorer_steps=3,
+        env=replace(config.env, time_limit=TIME_LIMIT),
+        deploy=replace(
+            DeployConfig(steps=240, lanes=2 * POPULATION), step_timeout=config.deploy.step_timeout
+        ),
+        sample=SampleConfig(batch=4, length=8, prioritize_ends=config.sample.prioritize_ends),
+        world=replace(
+            config.world,
+            deter=16,
+            hidden=16,
+            stoch=4,
+            classes=4,
+            cnn_depth=4,
+            mlp_layers=1,
+            mlp_units=16,
+            precision="float32",
+            unroll=1,
+        ),
+        ensemble=replace(config.ensemble, members=2, layers=1, units=16),
+        explore=replace(
+            config.explore,
+            population=POPULATION,
+            agent=replace(config.explore.agent, horizon=3, starts=8, layers=1, units=16),
+        ),
+    )
