@@ -1,3 +1,21 @@
-"""CASCADE: one general world model from a handful of reward-free deployments."""
+"""CASCADE: one general world model from a handful of reward-free deployments.
+
+cascade.run("demo", out="my-run")     start a run, or go on with it
+cascade.open("my-run")                a stored run: its settings, data, explorers and results
+"""
+
+from typing import Any
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "open", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when first asked for: worlds run in processes that must not load JAX."""
+    import importlib
+
+    if name == "run":
+        return importlib.import_module("cascade.run")
+    if name == "open":
+        return importlib.import_module("cascade.run.api").open_run
+    raise AttributeError(f"module 'cascade' has no attribute {name!r}")

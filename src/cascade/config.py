@@ -219,6 +219,8 @@ class ExploreConfig:
     """measure of diversity: distance, paired, variance, determinant, or module:function of the summaries"""
     normalize: Literal["running", "none"] = "running"
     """divide each reward term by its own running scale, or take the raw formula"""
+    begin: Literal["warm", "fresh"] = "warm"
+    """after each deployment explorers go on from their weights (warm) or begin anew (fresh)"""
     agent: ActorCriticConfig = field(default_factory=ActorCriticConfig)
     """the actor and critic of each explorer"""
 
@@ -228,17 +230,42 @@ class ExploreConfig:
 
 
 @dataclass(frozen=True)
+class MeasureConfig:
+    """What is measured after every deployment, outside the budget; nothing of it is ever learned from."""
+
+    levels: int = 20
+    """held-out starts that the policies are sent to; the same for every method and seed; 0 sends them nowhere"""
+    episodes: int = 0
+    """episodes from each start, shared by the explorers; 0 is as many as a full population has explorers"""
+    steps: int = 500
+    """actions after which such an episode is cut"""
+    pictures: int = 4
+    """starts that are also drawn and filmed"""
+
+    def __post_init__(self) -> None:
+        for name in ("levels", "episodes", "pictures"):
+            require(f"measure.{name}", getattr(self, name), getattr(self, name) >= 0, "0 or more")
+        require("measure.steps", self.steps, self.steps >= 1, "at least 1")
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """A whole run: Algorithm 1 of the paper."""
 
     method: Literal["cascade", "pp2e", "p2e", "random"] = "cascade"
     """cascade; pp2e (no diversity); p2e (one explorer, no diversity); random (no explorers at all)"""
     deployments: int = 5
-    """times the explorers are sent out; the first time they act at random"""
+    """times the explorers are sent out"""
+    initial: str = "random"
+    """the first deployment: random actions, or the path of a stored run whose data take its place"""
     model_steps: int = 20_000
     """gradient steps of the world model and the ensemble after each deployment"""
     explorer_steps: int = 10_000
-    """gradient steps of the explorers after each deployment but the last"""
+    """gradient steps of the explorers after each deployment"""
+    checkpoint_seconds: float = 120.0
+    """time between two checkpoints inside a phase; 0 writes one as often as possible"""
+    max_skipped: int = 100
+    """updates of any one model that may be skipped because they were not finite, before the run stops"""
     env: EnvConfig = field(default_factory=EnvConfig)
     """the world"""
     deploy: DeployConfig = field(default_factory=DeployConfig)
@@ -251,11 +278,15 @@ class RunConfig:
     """the disagreement ensemble"""
     explore: ExploreConfig = field(default_factory=ExploreConfig)
     """the explorers"""
+    measure: MeasureConfig = field(default_factory=MeasureConfig)
+    """what is measured"""
 
     def __post_init__(self) -> None:
         require("deployments", self.deployments, self.deployments >= 1, "at least 1")
         for name in ("model_steps", "explorer_steps"):
             require(name.replace("_", "-"), getattr(self, name), getattr(self, name) >= 0, "0 or more")
+        require("checkpoint-seconds", self.checkpoint_seconds, self.checkpoint_seconds >= 0, "0 or more")
+        require("max-skipped", self.max_skipped, self.max_skipped >= 0, "0 or more")
 
     @property
     def population(self) -> int:

@@ -60,9 +60,10 @@ class Bench:
     def _measure(self, config: "RunConfig") -> Document:
         from cascade.envs import spec_of
         from cascade.run import bench, bench_collect
+        from cascade.run.train import steps_per_call
 
         spec = spec_of(config.env)
-        seconds, per_call = self.seconds, bench.steps_per_call(spec)
+        seconds, per_call = self.seconds, steps_per_call(spec, config.model_steps)
 
         def matrix() -> Document:
             rates = {name: bench.matrix_rate(name, seconds / 2) / 1e9 for name in PRECISIONS}

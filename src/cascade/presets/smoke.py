@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from cascade.config import DeployConfig, RunConfig, SampleConfig
+from cascade.config import DeployConfig, MeasureConfig, RunConfig, SampleConfig
 
 POPULATION = 2
 TIME_LIMIT = 20
@@ -14,6 +14,7 @@ def smoke(config: RunConfig) -> RunConfig:
     return replace(
         config,
         deployments=2,
+        measure=MeasureConfig(levels=2, episodes=POPULATION, steps=TIME_LIMIT, pictures=1),
         model_steps=4,
         explorer_steps=3,
         env=replace(config.env, time_limit=TIME_LIMIT),

@@ -109,6 +109,14 @@ def enlarge(images: np.ndarray, side: int) -> np.ndarray:
     return images.repeat(times, axis=-3).repeat(times, axis=-2)
 
 
+def shrink(image: np.ndarray, side: int) -> np.ndarray:
+    """An image whose longer side is at most `side` pixels."""
+    height, width = image.shape[:2]
+    scale = min(1.0, side / max(height, width))
+    size = max(1, round(width * scale)), max(1, round(height * scale))
+    return np.asarray(Image.fromarray(image).convert("RGB").resize(size, Image.Resampling.BOX))
+
+
 def write_image(path: Path, image: np.ndarray) -> Path:
     """A PNG with few colours where few are used."""
     Image.fromarray(image).save(path, optimize=True)

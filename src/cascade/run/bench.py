@@ -53,18 +53,6 @@ def median_seconds(call: Callable[[], Any], repeats: int = 5, seconds: float = 0
     return times.median, times.first
 
 
-def steps_per_call(spec: EnvSpec) -> int:
-    """How many gradient steps to a compiled call are quick here.
-
-    A GPU wants many. On a CPU a loop around convolutions is slower than its body alone; without them a few steps
-    save the calls.
-    """
-    convolutional = any(obs.kind == "image" for obs in spec.observations.values())
-    if jax.default_backend() == "cpu":
-        return 1 if convolutional else 8
-    return 20 if convolutional else 50
-
-
 def matrix_rate(precision: str, seconds: float = 0.0) -> float:
     """Operations per second of a large matrix product, on random numbers, at its best.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jax
@@ -14,7 +14,7 @@ from cascade.data.fields import Fields
 from cascade.data.windows import to_batch
 from cascade.errors import CascadeError
 from cascade.report import predictions
-from cascade.specs import EnvSpec, ObservationSpec
+from cascade.specs import EnvSpec, Episode, ObservationSpec
 from cascade.types import Batch
 from cascade.world.model import WorldModel
 from cascade.world.predict import open_loop
@@ -41,7 +41,41 @@ def look(
     """
     batch = data if isinstance(data, Batch) else opening_rows(data, context + horizon, count)
     key = jax.random.key(0) if key is None else key
-    predicted = jax.jit(open_loop, static_argnames="context")(world, batch, key, context=context)
+    strips, films = _compare(world, batch, spec, key, context, count)
+    folder.mkdir(parents=True, exist_ok=True)
+    film = np.stack([predictions.stack([film[t] for film in films]) for t in range(len(films[0]))])
+    return [
+        predictions.write_image(folder / "open_loop.png", predictions.stack(strips)),
+        predictions.write_video(folder / "open_loop.gif", film),
+    ]
+
+
+def open_loop_picture(
+    world: WorldModel, episodes: Sequence[Episode], spec: EnvSpec, *, context: int = 5, horizon: int = 10
+) -> np.ndarray | None:
+    """The first of these episodes that are long enough, beside what the model predicts of them; None if none is."""
+    length = context + horizon
+    chosen = [episode for episode in episodes if len(episode) + 1 >= length][:2]
+    if not chosen:
+        return None
+    columns = {f"obs.{name}": [e.obs[name] for e in chosen] for name in spec.observations}
+    columns["action"] = [e.action for e in chosen]
+    first = np.arange(length) == 0
+    stacked = {name: jnp.stack([jnp.asarray(x[:length]) for x in parts]) for name, parts in columns.items()}
+    stacked["is_first"] = jnp.stack([jnp.asarray(first)] * len(chosen))
+    stacked["is_terminal"] = jnp.zeros((len(chosen), length), bool)
+    strips, _ = _compare(world, to_batch(stacked), spec, jax.random.key(0), context, len(chosen))
+    return predictions.stack(strips)
+
+
+_open_loop = jax.jit(open_loop, static_argnames="context")
+
+
+def _compare(
+    world: WorldModel, batch: Batch, spec: EnvSpec, key: PRNGKeyArray, context: int, count: int
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """A strip and a film for each part of each sequence."""
+    predicted = _open_loop(world, batch, key, context=context)
     valid = np.asarray(predicted.valid)
     strips, films = [], []
     for name, part in sorted(spec.observations.items()):
@@ -51,12 +85,7 @@ def look(
             pair = draw(truth[b]), draw(guess[b])
             strips.append(predictions.strip(*pair, context, valid[b]))
             films.append(predictions.frames(*pair, context, valid[b]))
-    folder.mkdir(parents=True, exist_ok=True)
-    film = np.stack([predictions.stack([film[t] for film in films]) for t in range(valid.shape[1])])
-    return [
-        predictions.write_image(folder / "open_loop.png", predictions.stack(strips)),
-        predictions.write_video(folder / "open_loop.gif", film),
-    ]
+    return strips, films
 
 
 def opening_rows(fields: Fields, length: int, count: int) -> Batch:

@@ -1,0 +1,123 @@
+"""`cascade run`: start a run, or go on with the one that is there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.table import Table
+
+from cascade.cli.output import print_json, say
+from cascade.cli.progress import Bars, Quiet
+from cascade.config import RunConfig
+from cascade.presets import PRESETS, preset
+from cascade.presets.smoke import smoke
+from cascade.seeds import Seeds, format_seeds
+
+DEFAULT = "demo"
+SHOWN = ("coverage", "deployed_distance", "rewarding_episodes", "maximum_return", "held_out_loss")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Deploy, train the world model, train the explorers, and again: the paper's Algorithm 1.
+
+    Usage: cascade run [PRESET] --out RUN [--method pp2e] [--seeds 0-4] [--env ID] [--smoke] [--any.setting VALUE]
+
+    The same command goes on with a run that was stopped or killed; `cascade run --out RUN` does too. PRESET is
+    one of those that `cascade presets` lists, and comes first; the settings below are its values.
+    """
+
+    out: Annotated[
+        Path | None, tyro.conf.arg(metavar="RUN", help_behavior_hint="(default: runs/PRESET-METHOD)")
+    ] = None
+    """Folder of the run."""
+    seeds: Seeds = (0,)
+    """Seeds, trained side by side: 3, 0-9 or 0,2,5."""
+    smoke: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Shrink everything to seconds, to see whether it works at all."""
+    allow_changes: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Go on with a run although settings differ from those it was started with."""
+    wandb: Annotated[
+        str | None, tyro.conf.arg(metavar="PROJECT", help_behavior_hint="(default: not used)")
+    ] = None
+    """Log to this project of Weights & Biases too (extra: wandb)."""
+    quiet: tyro.conf.FlagCreatePairsOff[bool] = False
+    """No progress, only the final table."""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print the results as one JSON document on stdout."""
+    preset: tyro.conf.Suppress[str] = DEFAULT
+    config: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=lambda: PRESETS[DEFAULT])
+
+    def run(self) -> None:
+        """Run, and show what came of it."""
+        from cascade.run.api import run
+        from cascade.run.signals import Interrupted
+
+        out = self.out or Path("runs") / f"{self.preset}-{self.config.method}"
+        watch = Quiet() if self.quiet else Bars(self.config)
+        try:
+            with watch:
+                done = run(
+                    self.config,
+                    out,
+                    seeds=self.seeds,
+                    watch=watch,
+                    allow_changes=self.allow_changes,
+                    wandb=self.wandb,
+                    preset=self.preset,
+                )
+        except Interrupted as stopped:
+            say(f"{stopped}; go on with: cascade run --out {out}")
+            raise SystemExit(stopped.code) from None
+        records = done.results
+        say(table(records, self.config.method, self.seeds))
+        say(f"results: {out / 'results.json'}")
+        if self.json:
+            print_json(
+                {"run": str(out), "preset": self.preset, "method": self.config.method, "records": records}
+            )
+
+
+def prepare(args: Sequence[str]) -> tuple[Run, list[str]]:
+    """The command's defaults, from the preset or the run that is named, and what is left to parse."""
+    rest = ["--env.id" if arg == "--env" else arg for arg in args]
+    rest = [arg.replace("--env=", "--env.id=", 1) for arg in rest]
+    name = rest.pop(0) if rest and not rest[0].startswith("-") else None
+    out = _value(rest, "--out")
+    if name is None and out is not None and (Path(out) / "run.json").exists():
+        from cascade.run.folder import Folder
+
+        started = Folder(Path(out)).read()
+        return Run(config=started.config, seeds=started.seeds, preset=started.preset), rest
+    config = preset(name or DEFAULT)
+    if "--smoke" in rest:
+        config = smoke(config)
+    return Run(config=config, preset=name or DEFAULT), rest
+
+
+def _value(args: Sequence[str], flag: str) -> str | None:
+    for i, arg in enumerate(args):
+        if arg == flag and i + 1 < len(args):
+            return args[i + 1]
+        if arg.startswith(f"{flag}="):
+            return arg.partition("=")[2]
+    return None
+
+
+def table(records: Sequence[dict[str, Any]], method: str, seeds: tuple[int, ...]) -> Table:
+    """The means over seeds, a row for each deployment."""
+    columns = [metric for metric in SHOWN if any(item["metric"] == metric for item in records)]
+    shown = Table(title=f"{method}, seeds {format_seeds(seeds)}: after each deployment, mean over seeds")
+    shown.add_column("deployment", justify="right")
+    for column in columns:
+        shown.add_column(column.replace("_", " "), justify="right")
+    for k in sorted({item["deployment"] for item in records}):
+        row = []
+        for metric in columns:
+            values = [x["value"] for x in records if (x["deployment"], x["metric"]) == (k, metric)]
+            mean = sum(values) / len(values) if values else float("nan")
+            row.append(f"{mean:.1%}" if metric == "coverage" else f"{mean:.3g}")
+        shown.add_row(str(k), *row)
+    return shown

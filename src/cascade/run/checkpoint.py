@@ -1,0 +1,104 @@
+"""Checkpoints: one commit holds the weights, optimisers, normalisers, keys, the position and the data they saw.
+
+Orbax writes each beside its place and renames it, so a kill leaves the one before. The last two are kept.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+from cascade.data.files import disk_errors
+from cascade.errors import CascadeError
+
+KEEP = 2
+logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax tells of every step it takes
+
+
+class Checkpoints:
+    """The checkpoints of one group of seeds, in one folder."""
+
+    def __init__(self, folder: Path, *, read_only: bool = False):
+        self.folder = folder
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=None if read_only else KEEP,
+            enable_async_checkpointing=False,
+            cleanup_tmp_directories=not read_only,
+            create=not read_only,
+            read_only=read_only,
+        )
+        with disk_errors(folder):
+            if not read_only:
+                folder.mkdir(parents=True, exist_ok=True)
+            handlers = {"arrays": ocp.PyTreeCheckpointHandler(), "meta": ocp.JsonCheckpointHandler()}
+            self._manager = ocp.CheckpointManager(folder.resolve(), options=options, item_handlers=handlers)
+
+    @property
+    def latest(self) -> int | None:
+        """The number of the newest commit."""
+        found = self._manager.latest_step()
+        return None if found is None else int(found)
+
+    def save(self, tree: Any, meta: dict[str, Any]) -> None:
+        """Commit a tree of arrays and a document beside it. What was there before stays if this fails."""
+        number = -1 if self.latest is None else self.latest
+        arrays = {name: np.asarray(leaf) for name, leaf in named_leaves(tree).items()}
+        args = ocp.args.Composite(arrays=ocp.args.PyTreeSave(arrays), meta=ocp.args.JsonSave(meta))
+        try:
+            with disk_errors(self.folder):
+                self._manager.save(number + 1, args=args)
+        except CascadeError:
+            raise
+        except Exception as error:  # a full disk comes out of the array writer as one of many kinds
+            cause = str(error).strip().splitlines()[0][:200]
+            raise CascadeError(
+                f"{self.folder}: cannot write a checkpoint ({cause}); free some space and run the same command "
+                "again, the last checkpoint is intact"
+            ) from error
+
+    def meta(self, number: int | None = None) -> dict[str, Any]:
+        """The document of a commit, by default the newest."""
+        number = self.latest if number is None else number
+        document: dict[str, Any] = self._read(number, {"meta": ocp.args.JsonRestore()})["meta"]
+        return document
+
+    def restore(self, like: Any, number: int | None = None) -> Any:
+        """The tree of a commit, like `like`: the same leaves, shapes and types, or an error that names one."""
+        number = self.latest if number is None else number
+        stored = self._read(number, {"arrays": ocp.args.PyTreeRestore()})["arrays"]
+        wanted = named_leaves(like)
+        for name, leaf in wanted.items():
+            if name not in stored or (stored[name].shape, stored[name].dtype) != (leaf.shape, leaf.dtype):
+                found = "nothing" if name not in stored else f"{stored[name].dtype}{stored[name].shape}"
+                raise CascadeError(
+                    f"{self.folder}: the checkpoint has {found} for {name}, the settings ask for "
+                    f"{leaf.dtype}{leaf.shape}; go on with the settings that it was written with"
+                )
+        leaves = [jax.numpy.asarray(stored[name]) for name in wanted]
+        return jax.tree.unflatten(jax.tree.structure(like), leaves)
+
+    def close(self) -> None:
+        self._manager.close()
+
+    def _read(self, number: int | None, items: dict[str, Any]) -> Any:
+        if number is None:
+            raise CascadeError(f"{self.folder}: there is no checkpoint yet; run the same command again")
+        try:
+            return self._manager.restore(number, args=ocp.args.Composite(**items))
+        except Exception as error:
+            cause = str(error).strip().splitlines()[0][:200]
+            raise CascadeError(
+                f"{self.folder / str(number)}: the checkpoint cannot be read ({cause}); remove that folder to go on "
+                "from the one before it"
+            ) from error
+
+
+def named_leaves(tree: Any) -> dict[str, Any]:
+    """Every leaf under the path that leads to it."""
+    flat, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in flat}

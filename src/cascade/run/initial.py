@@ -1,0 +1,68 @@
+"""A dataset in the place of the first deployment: the stored data of another run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from cascade.data.journal import Journal
+from cascade.data.manifest import file_name
+from cascade.data.store import Deployment, Store
+from cascade.errors import CascadeError, SettingError
+from cascade.specs import EnvSpec, Episode, EpisodeKey
+
+
+def copy(source: str, root: Path, spec: EnvSpec, seed: int) -> None:
+    """Store every episode of `source` as deployment 0 of a new run."""
+    store = find(source, seed)
+    if (store.spec.observations, store.spec.action) != (spec.observations, spec.action):
+        raise SettingError(
+            "initial",
+            source,
+            f"data with the observations and actions of {spec.name}, not {store.spec.name}'s",
+        )
+    if missing := [task for task in spec.tasks if task not in store.tasks]:
+        raise SettingError("initial", source, f"data with labels for the task {missing[0]}")
+    journal = Journal(root, 0, spec)
+    for episode in episodes(store, spec):
+        journal.append(episode)
+    journal.commit({"initial": Path(source).name, "digest": store.digest})
+
+
+def find(source: str, seed: int) -> Store:
+    """The store at a path: a run's (its data of this seed, else of its only one) or a data folder itself."""
+    path = Path(source)
+    candidates = [path / "data" / f"seed-{seed}", *sorted(path.glob("data/seed-*")), path / "data", path]
+    for candidate in candidates:
+        store = Store.open(candidate)
+        if store.deployments:
+            if store.problems:
+                raise CascadeError(store.message)
+            return store
+    raise SettingError("initial", source, "random, or the folder of a run or of its stored data")
+
+
+def episodes(store: Store, spec: EnvSpec) -> Iterator[Episode]:
+    """Every stored episode, with new keys: explorer and lane as they were, numbered on over deployments."""
+    count: dict[tuple[int, int], int] = {}
+    for deployment in store.deployments:
+        arrays = _arrays(deployment, spec)
+        for explorer, lane, _, start, steps, terminated in np.asarray(deployment.episodes).tolist():
+            number = count[explorer, lane] = count.get((explorer, lane), -1) + 1
+            rows = slice(start, start + steps + 1)
+            parts = {kind: {name: x[rows] for name, x in group.items()} for kind, group in arrays.items()}
+            key = EpisodeKey(explorer, lane, number)
+            yield Episode(
+                key, parts["obs"], parts["row"]["action"], parts["label"], parts["info"], bool(terminated)
+            )
+
+
+def _arrays(deployment: Deployment, spec: EnvSpec) -> dict[str, dict[str, np.ndarray]]:
+    return {
+        "obs": {name: deployment.array(file_name("obs", name)) for name in spec.observations},
+        "info": {name: deployment.array(file_name("info", name)) for name in spec.info},
+        "label": {task: deployment.labels(task) for task in spec.tasks},
+        "row": {"action": deployment.array(file_name("action"))},
+    }

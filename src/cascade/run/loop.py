@@ -1,0 +1,298 @@
+"""Algorithm 1: deploy the explorers, train the world model on all data, train the explorers in it; again.
+
+`Loop.run` is the algorithm. Each phase goes on from `self.at.step`, and every position it can be saved at is one
+that an uninterrupted run passes through: that is why a killed run ends with the same weights, bit for bit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cascade.config import RunConfig
+from cascade.data.journal import Journal
+from cascade.data.store import deployment_folder
+from cascade.deploy import Plan, RandomPolicy, collect, vectorise
+from cascade.errors import CascadeError
+from cascade.explore.policy import PopulationPolicy
+from cascade.run import checkpoint, initial, state
+from cascade.run.folder import Folder
+from cascade.run.log import Log
+from cascade.run.measure import measure
+from cascade.run.results import Results, record
+from cascade.run.signals import Interrupted, Stop
+from cascade.run.state import EXPLORE, MODEL, SAMPLES, Position, State, folded, of_seed
+from cascade.run.train import Samplers, chunks, steps_per_call, train_explorers, train_models
+from cascade.specs import EnvSpec
+from cascade.types import Policy
+
+LOGGED = 200
+"""Moments of a phase that are logged, about."""
+
+
+class Watch(Protocol):
+    """Whoever looks on."""
+
+    def phase(self, at: Position, total: int) -> None:
+        """A phase begins, or goes on, with so many steps in all."""
+
+    def step(self, at: Position, values: dict[str, float]) -> None:
+        """So far it has come."""
+
+    def note(self, text: str) -> None:
+        """One line that a person should read."""
+
+
+class Loop:
+    """One group of seeds that train together."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        config: RunConfig,
+        spec: EnvSpec,
+        seeds: tuple[int, ...],
+        results: Results,
+        watch: Watch,
+        stop: Stop,
+        wandb: str | None = None,
+    ):
+        self.folder, self.config, self.spec, self.seeds = folder, config, spec, seeds
+        self.results, self.watch, self.stop = results, watch, stop
+        self.keys = state.seed_keys(seeds)
+        self.checkpoints = checkpoint.Checkpoints(folder.checkpoints(seeds))
+        self.at, self.seconds = Position(), 0.0
+        self.state = state.create(spec, config, self.keys)
+        if self.checkpoints.latest is not None:
+            self._restore()
+        self.log = Log(folder.metrics, seeds, self.at, wandb)
+        self._samplers: tuple[int, Samplers] | None = None
+        self._began = self._saved = time.monotonic()
+
+    def run(self) -> None:
+        """Algorithm 1."""
+        while self.at.deployment < self.config.deployments:
+            self._began = time.monotonic()
+            match self.at.name:
+                case "deploy":
+                    self.deploy()  # frozen explorers collect exactly their budget
+                case "model":
+                    self.train_models()  # on all data so far
+                case "explore":
+                    self.train_explorers()  # in imagination, the models frozen
+                case "measure":
+                    self.measure()  # outside the budget, never fed back
+            self._finish_phase()
+
+    def deploy(self) -> None:
+        """Every seed's explorers collect; the first time they act at random, or a dataset takes their place."""
+        k, deploy = self.at.deployment, self.config.deploy
+        self.watch.phase(self.at, deploy.steps * len(self.seeds))
+        for i, seed in enumerate(self.seeds):
+            root = self.folder.data(seed)
+            if deployment_folder(root, k).exists():
+                continue
+            if k == 0 and self.config.initial != "random":
+                initial.copy(self.config.initial, root, self.spec, seed)
+                continue
+            # The first deployment is the same for every method.
+            population = 1 if k == 0 else self.config.population
+            plan = Plan.of(deploy, seed=seed, deployment=k, population=population)
+            policy = RandomPolicy(self.spec.action) if k == 0 else self.policy(i)
+            journal = Journal(root, k, self.spec)
+            with vectorise(self.config.env, deploy, plan) as envs:
+                summary = collect(
+                    policy, envs, journal, plan, deploy, progress=self._collecting(i), stop=self.stop
+                )
+            if summary.interrupted:
+                self._interrupt()
+            if summary.faults.failures or summary.problems:
+                self.watch.note(summary.message)
+
+    def train_models(self) -> None:
+        """The world model and the ensemble beside it."""
+        samplers, steps = self._data(), self.config.model_steps
+        keys = folded(self.keys, MODEL, self.at.deployment)
+        size = steps_per_call(self.spec, steps)
+        self.watch.phase(self.at, steps)
+        for step, count in chunks(self.at.step, steps, size):
+            models, metrics = train_models(
+                self.state.models, samplers.chunk(step, count), jnp.int32(step), keys
+            )
+            self.state = State(models, self.state.explorers)
+            self._trained(step + count, steps, metrics)
+        self._check_skipped()
+
+    def train_explorers(self) -> None:
+        """The population, on the cascading objective; the method without explorers has nothing to do here."""
+        if self.state.explorers is None:
+            return
+        k, steps = self.at.deployment, self.config.explorer_steps
+        if self.config.explore.begin == "fresh" and self.at.step == 0 and k > 0:
+            fresh = state.create_explorers(self.spec, self.config, self.keys, k)
+            self.state = State(self.state.models, fresh)
+        samplers, keys = self._data(), folded(self.keys, EXPLORE, k)
+        size, config = steps_per_call(self.spec, steps), state.explore_config(self.config)
+        weight, offset = jnp.float32(self.config.diversity_weight), self.config.model_steps
+        self.watch.phase(self.at, steps)
+        for step, count in chunks(self.at.step, steps, size):
+            chunk = samplers.chunk(offset + step, count)  # other batches than the model was just trained on
+            explorers, metrics = train_explorers(
+                self.state.explorers, self.state.models, chunk, weight, jnp.int32(step), keys, config
+            )
+            self.state = State(self.state.models, explorers)
+            self._trained(step + count, steps, metrics)
+            if step + count == steps:
+                self._note_explorers(metrics)
+        self._check_skipped()
+
+    def measure(self) -> None:
+        """What the explorers would do now, and what the data hold."""
+        self.watch.phase(self.at, len(self.seeds))
+        for i, seed in enumerate(self.seeds):
+            if self.stop():
+                self._interrupt()
+            models = of_seed(self.state.models, i)
+            records = measure(
+                self.folder, self.config, seed, self.at.deployment, self.policy(i), models.world.model
+            )
+            self.results.add(records)
+            self.watch.step(self.at.at(i + 1), {})
+
+    def policy(self, index: int) -> Policy:
+        """What a seed deploys."""
+        if self.state.explorers is None:
+            return RandomPolicy(self.spec.action)
+        world = of_seed(self.state.models.world.model, index)
+        return PopulationPolicy(world, of_seed(self.state.explorers.agents.actor.model, index))
+
+    def close(self) -> None:
+        if self._samplers is not None:
+            self._samplers[1].close()
+        self.log.close()
+        self.checkpoints.close()
+
+    def _data(self) -> Samplers:
+        """Samplers over all data so far; made once for each deployment."""
+        k = self.at.deployment
+        if self._samplers is None or self._samplers[0] != k:
+            stores = [self.folder.store(seed) for seed in self.seeds]
+            self._samplers = k, Samplers(stores, self.config, folded(self.keys, SAMPLES, k))
+        return self._samplers[1]
+
+    def _trained(self, step: int, total: int, metrics: dict[str, jax.Array]) -> None:
+        """After each compiled call. Metrics are fetched about LOGGED times a phase; else nothing waits for them."""
+        before, self.at = self.at.step, self.at.at(step)
+        every = max(1, total // LOGGED)
+        values: dict[str, float] = {}
+        if step // every > before // every or step >= total:
+            fetched = {name: np.asarray(value) for name, value in metrics.items()}
+            self.log.write(self.at, fetched)
+            values = {name: float(np.mean(value)) for name, value in fetched.items()}
+        self.watch.step(self.at, values)
+        if step >= total:
+            return  # the end of the phase saves
+        if self.stop():
+            self._interrupt()
+        if time.monotonic() - self._saved >= self.config.checkpoint_seconds:
+            self._check_skipped()
+            self.save()
+
+    def _note_explorers(self, metrics: dict[str, jax.Array]) -> None:
+        """What the explorers were rewarded for at last, as results."""
+        names = {
+            "information_gain": "information_gain",
+            "diversity": "population_diversity",
+            "entropy": "entropy",
+        }
+        means = {new: np.asarray(metrics[old]).mean(-1) for old, new in names.items()}
+        k = self.at.deployment
+        self.results.add(
+            [
+                record(seed, k, name, mean[i])
+                for i, seed in enumerate(self.seeds)
+                for name, mean in means.items()
+            ]
+        )
+
+    def _check_skipped(self) -> None:
+        """Stop when too many updates were not finite; the checkpoint before stays the last."""
+        learners: dict[str, Any] = {
+            "world model": self.state.models.world.skipped,
+            "ensemble": self.state.models.ensemble.skipped,
+        }
+        if self.state.explorers is not None:
+            agents = self.state.explorers.agents
+            learners |= {
+                "explorers' actors": agents.actor.skipped,
+                "explorers' critics": agents.critic.skipped,
+            }
+        for name, skipped in learners.items():
+            worst = int(np.max(np.asarray(skipped)))
+            if worst > self.config.max_skipped:
+                raise CascadeError(
+                    f"{self.folder.path}: {worst} updates of the {name} were not finite and were skipped, more than "
+                    f"max-skipped, which is {self.config.max_skipped} ({self.at}); lower its learning rate; the last "
+                    "good checkpoint is kept"
+                )
+
+    def _collecting(self, index: int) -> Callable[[Any], None]:
+        done = index * self.config.deploy.steps
+
+        def progress(now: Any) -> None:
+            self.watch.step(
+                self.at.at(done + now.steps), {"episodes": now.episodes, "failures": now.failures}
+            )
+
+        return progress
+
+    def _finish_phase(self) -> None:
+        seconds = self.seconds + time.monotonic() - self._began
+        steps = self.at.step if self.at.name in ("model", "explore") else self.config.deploy.steps
+        self.results.add_phase(list(self.seeds), self.at.name, self.at.deployment, steps, seconds)
+        self.at, self.seconds = self.at.next(), 0.0
+        self._began = time.monotonic()
+        self.save()
+
+    def save(self) -> None:
+        """Commit everything: what was learned, the keys, where this stands, and which data it has seen."""
+        now = time.monotonic()
+        data = {
+            str(seed): [item.path.name + " " + item.digest for item in self.folder.store(seed).deployments]
+            for seed in self.seeds
+        }
+        meta = {
+            "deployment": self.at.deployment,
+            "phase": self.at.phase,
+            "step": self.at.step,
+            "seconds": self.seconds + now - self._began,
+            "data": data,
+        }
+        tree = {"state": self.state, "keys": jax.vmap(jax.random.key_data)(self.keys)}
+        self.checkpoints.save(tree, meta)
+        self._saved = time.monotonic()
+
+    def _restore(self) -> None:
+        meta = self.checkpoints.meta()
+        for seed in self.seeds:
+            store = self.folder.store(seed, verify=True)
+            there = [item.path.name + " " + item.digest for item in store.deployments]
+            if there[: len(meta["data"][str(seed)])] != meta["data"][str(seed)]:
+                raise CascadeError(
+                    f"{store.path}: these are not the data that the checkpoint was trained on; put them back, or "
+                    "start again with another --out"
+                )
+        like = {"state": self.state, "keys": jax.vmap(jax.random.key_data)(self.keys)}
+        tree = self.checkpoints.restore(like)
+        self.state, self.seconds = tree["state"], float(meta["seconds"])
+        self.keys = jax.vmap(lambda data: jax.random.wrap_key_data(data))(tree["keys"])
+        self.at = Position(meta["deployment"], meta["phase"], meta["step"])
+
+    def _interrupt(self) -> None:
+        self.save()
+        raise Interrupted(f"stopped at {self.at} and saved")

@@ -1,0 +1,251 @@
+"""What is measured after every deployment: outside the budget, on held-out starts, and never learned from."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cascade.config import EnvConfig, RunConfig
+from cascade.data.files import disk_errors
+from cascade.data.store import Store
+from cascade.deploy.rollout import film, rollout
+from cascade.envs import make
+from cascade.metrics import coverage, diversity, scores
+from cascade.report.predictions import shrink
+from cascade.run.folder import Folder
+from cascade.run.look import open_loop_picture
+from cascade.run.results import Record, record
+from cascade.specs import EnvSpec, Episode
+from cascade.types import Batch, Policy
+from cascade.world.model import WorldModel
+from cascade.world.predict import held_out_loss
+
+HELD_OUT = 1 << 30
+"""Reset seed of the first held-out start. Deployments draw theirs at random from 31 bits."""
+SAMPLE = 512
+FRAMES, FRAME_SIDE, PICTURE_SIDE = 12, 96, 240
+_held_out_loss = jax.jit(held_out_loss)
+
+
+def held_out_starts(count: int) -> list[int]:
+    """Reset seeds of the held-out starts: the same for every method, seed and deployment."""
+    return [HELD_OUT + i for i in range(count)]
+
+
+def measure(
+    folder: Folder, config: RunConfig, seed: int, deployment: int, policy: Policy, world: WorldModel
+) -> list[Record]:
+    """All records of one seed after one deployment; the arrays that figures need are written beside them."""
+    store = folder.store(seed)
+    found = stored_measures(store)
+    if config.measure.levels:
+        episodes = held_out_episodes(policy, config, seed)
+        arrays = look_at(episodes, config, store.spec, world)
+        found |= {name: float(value) for name, value in _numbers(episodes, arrays, world, config).items()}
+        write_arrays(folder.measures(seed, deployment), arrays)
+    named = [(*_split(name), value) for name, value in found.items()]
+    return [record(seed, deployment, metric, value, task) for metric, task, value in named]
+
+
+def _split(name: str) -> tuple[str, str | None]:
+    metric, _, task = name.partition("@")
+    return metric, task or None
+
+
+def stored_measures(store: Store) -> dict[str, float]:
+    """What the data hold so far; `metric@task` where a task is meant. Labels are opened here, and only here."""
+    spec, fields = store.spec, store.fields()
+    found: dict[str, float] = {"episodes": fields.episodes, "steps": store.steps}
+    for task in spec.tasks:
+        rewards = store.labels(task).read()
+        returns = np.add.reduceat(rewards, fields.starts)
+        found |= {f"rewarding_episodes@{task}": int((returns > 0).sum())}
+        found |= {f"maximum_return@{task}": float(returns.max())}
+    rows = np.random.default_rng(0).choice(fields.rows, min(SAMPLE, fields.rows), replace=False)
+    sample = {name: np.stack([column.read(i, i + 1)[0] for i in rows]) for name, column in fields.obs.items()}
+    found["dataset_diversity"] = diversity.dataset_diversity(_vectors(sample, spec))
+    if "achievements" in spec.info:
+        counts = store.info("achievements")
+        unlocked = np.stack([counts.read(end, end + 1)[0] for end in fields.ends.tolist()]) > 0
+        found["crafter_score"] = scores.crafter_score(scores.skill_success(unlocked))
+        found["unique_skills"] = scores.unique_skills(unlocked)
+    return found
+
+
+def held_out_episodes(policy: Policy, config: RunConfig, seed: int) -> list[Episode]:
+    """Equally many episodes from each held-out start for every method, split evenly over its explorers.
+
+    The key of an episode is (explorer, number of the start, which of the explorer's episodes there).
+    """
+    levels = config.measure.levels
+    shares = coverage.split_episodes(config.measure.episodes or config.explore.population, config.population)
+    starts = held_out_starts(levels) * max(shares)
+    played = rollout(
+        policy,
+        config.env,
+        config.deploy,
+        starts,
+        population=config.population,
+        seed=seed,
+        limit=config.measure.steps,
+    )
+    kept = []
+    for episode in played:
+        again, level = divmod(episode.key.lane, levels)
+        if again < shares[episode.key.explorer]:
+            key = episode.key._replace(lane=level, episode=again)
+            kept.append(
+                Episode(key, episode.obs, episode.action, episode.labels, episode.info, episode.terminated)
+            )
+    return kept
+
+
+class Map(NamedTuple):
+    """The cells of every held-out level."""
+
+    reachable: np.ndarray
+    """bool [levels, width, height]"""
+    pictures: np.ndarray
+    """uint8 [some levels, side, side, 3]"""
+
+
+def look_at(
+    episodes: Sequence[Episode], config: RunConfig, spec: EnvSpec, world: WorldModel
+) -> dict[str, np.ndarray]:
+    """Arrays for figures: visits, paths, pictures, films, an open-loop prediction, and who differs from whom."""
+    arrays: dict[str, np.ndarray] = {}
+    population, levels = config.population, config.measure.levels
+    cells = level_map(config.env, levels, config.measure.pictures)
+    if cells is not None:
+        visits, paths = _visits(episodes, population, levels, cells.reachable.shape[1:])
+        arrays |= {"visits": visits, "paths": paths, "reachable": cells.reachable, "pictures": cells.pictures}
+        arrays["distance"] = diversity.visit_distance(visits).astype(np.float32)
+    else:
+        arrays["distance"] = diversity.mean_distance(_visited(episodes, population, spec)).astype(np.float32)
+    if config.measure.pictures:
+        arrays["films"] = _films(episodes, config.env, population)
+        picture = open_loop_picture(world, episodes, spec)
+        if picture is not None:
+            arrays["open_loop"] = picture
+    return arrays
+
+
+def _numbers(
+    episodes: Sequence[Episode], arrays: dict[str, np.ndarray], world: WorldModel, config: RunConfig
+) -> dict[str, float]:
+    found = {"deployed_distance": diversity.population_diversity(arrays["distance"])}
+    if "visits" in arrays:
+        found["coverage"] = coverage.coverage(arrays["visits"], arrays["reachable"])
+    chunk = _chunk(episodes, config)
+    if chunk is not None:
+        found["held_out_loss"] = float(_held_out_loss(world, chunk, jax.random.key(0))["loss"])
+    return found
+
+
+def level_map(env: EnvConfig, levels: int, pictures: int) -> Map | None:
+    """Where agents can come to stand; None where a world has no cells."""
+    if not env.id.startswith("minigrid:"):
+        return None
+    from cascade.envs.minigrid import reachable_cells
+
+    world, reachable, drawn = make(env), [], []
+    try:
+        for i, start in enumerate(held_out_starts(levels)):
+            world.reset(start)
+            reachable.append(reachable_cells(world))
+            if i < pictures:
+                drawn.append(shrink(world.render(), PICTURE_SIDE))
+    finally:
+        world.close()
+    return Map(np.stack(reachable), np.array(drawn, np.uint8))
+
+
+def _visits(
+    episodes: Sequence[Episode], population: int, levels: int, cells: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """How often each explorer stood where, and the way of its first episode in each level."""
+    longest = max(len(episode) for episode in episodes) + 1
+    visits = np.zeros((population, levels, *cells), np.uint16)
+    paths = np.full((population, levels, longest, 2), -1, np.int16)
+    for episode in episodes:
+        explorer, level, again = episode.key
+        places = episode.info["agent_pos"]
+        np.add.at(visits[explorer, level], (places[:, 0], places[:, 1]), 1)
+        if again == 0:
+            paths[explorer, level, : len(places)] = places
+    return visits, paths
+
+
+def _visited(episodes: Sequence[Episode], population: int, spec: EnvSpec) -> np.ndarray:
+    """Equally many visited observations of every explorer, as vectors [P, N, D]."""
+    own: list[np.ndarray] = []
+    for explorer in range(population):
+        parts = [_vectors(e.obs, spec) for e in episodes if e.key.explorer == explorer]
+        rows = np.concatenate(parts)
+        own.append(rows[np.linspace(0, len(rows) - 1, SAMPLE).astype(int)])
+    return np.stack(own)
+
+
+def _vectors(obs: Mapping[str, np.ndarray], spec: EnvSpec) -> np.ndarray:
+    """Observations as vectors: pixels from 0 to 1, symbols one-hot, numbers as they are."""
+    parts = []
+    for name, part in spec.observations.items():
+        values = obs[name]
+        if part.kind == "image":
+            values = values[:, ::4, ::4].astype(np.float32) / 255.0
+        elif part.kind == "grid":
+            values = np.concatenate(
+                [np.eye(size, dtype=np.float32)[values[..., i]] for i, size in enumerate(part.classes)], -1
+            )
+        parts.append(values.reshape(len(values), -1).astype(np.float32))
+    return np.concatenate(parts, 1)
+
+
+def _films(episodes: Sequence[Episode], env: EnvConfig, population: int) -> np.ndarray:
+    """FRAMES evenly spaced frames of each explorer's first episode from the first start."""
+    films = []
+    for explorer in range(population):
+        episode = next(e for e in episodes if e.key[:2] == (explorer, 0))
+        frames = film(env, HELD_OUT, episode.action[:-1])
+        chosen = frames[np.linspace(0, len(frames) - 1, FRAMES).round().astype(int)]
+        films.append(np.stack([shrink(frame, FRAME_SIDE) for frame in chosen]))
+    return np.stack(films)
+
+
+def _chunk(episodes: Sequence[Episode], config: RunConfig) -> Batch | None:
+    """Held-out rows as batches [K, B, T], laid back to back as stored rows are; None if they are too few."""
+    length, batch = config.sample.length, config.sample.batch
+    first = np.concatenate([np.arange(len(e) + 1) == 0 for e in episodes])
+    terminal = np.concatenate([(np.arange(len(e) + 1) == len(e)) & e.terminated for e in episodes])
+    obs = {name: np.concatenate([e.obs[name] for e in episodes]) for name in episodes[0].obs}
+    action = np.concatenate([e.action for e in episodes])
+    count = min(4, len(action) // (length * batch))
+    if not count:
+        return None
+    starts = np.linspace(0, len(action) - length, count * batch).astype(int)
+
+    def windows(values: np.ndarray) -> jax.Array:
+        cut = np.stack([values[start : start + length] for start in starts])
+        return jnp.asarray(cut.reshape(count, batch, *cut.shape[1:]))
+
+    is_first = windows(first).at[:, :, 0].set(True)
+    return Batch(
+        {name: windows(part) for name, part in obs.items()}, windows(action), is_first, windows(terminal)
+    )
+
+
+def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """An .npz, put in place at once."""
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+        temporary = path.with_name(path.name + ".tmp")
+        temporary.write_bytes(buffer.getvalue())
+        temporary.replace(path)

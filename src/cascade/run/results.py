@@ -1,0 +1,68 @@
+"""Results: one record for each seed, deployment, metric and task, in one file that is always whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cascade.data.files import disk_errors, read_json, write_json
+
+FORMAT = 1
+Record = dict[str, Any]
+
+
+def record(seed: int, deployment: int, metric: str, value: float, task: str | None = None) -> Record:
+    return {"seed": seed, "deployment": deployment, "metric": metric, "task": task, "value": float(value)}
+
+
+def _identity(item: Record) -> tuple[Any, ...]:
+    return item["seed"], item["deployment"], item["metric"], item["task"] or ""
+
+
+@dataclass
+class Results:
+    """The numbers of a run, and how long its phases took."""
+
+    path: Path
+    about: dict[str, Any] = field(default_factory=dict)
+    """preset, method and environment"""
+    records: list[Record] = field(default_factory=list)
+    phases: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, path: Path, about: dict[str, Any] | None = None) -> Results:
+        """What is there, or nothing yet."""
+        if not path.exists():
+            return cls(path, about or {})
+        document = read_json(path)
+        records, phases = document.pop("records"), document.pop("phases")
+        document.pop("format")
+        return cls(path, document | (about or {}), records, phases)
+
+    def add(self, records: list[Record]) -> None:
+        """Put records in, in place of those that say the same thing, and write the file."""
+        merged = {_identity(item): item for item in [*self.records, *records]}
+        self.records = [merged[key] for key in sorted(merged)]
+        self.write()
+
+    def add_phase(self, seeds: list[int], phase: str, deployment: int, steps: int, seconds: float) -> None:
+        """How long a phase took, over all processes that worked on it."""
+        item = {"seeds": seeds, "phase": phase, "deployment": deployment, "steps": steps}
+        same = [old for old in self.phases if all(old[name] == value for name, value in item.items())]
+        self.phases = [old for old in self.phases if old not in same] + [
+            item | {"seconds": round(seconds, 3)}
+        ]
+        self.write()
+
+    def values(self, metric: str, task: str | None = None) -> dict[tuple[int, int], float]:
+        """One metric by (seed, deployment)."""
+        found = [item for item in self.records if item["metric"] == metric and item["task"] == task]
+        return {(item["seed"], item["deployment"]): item["value"] for item in found}
+
+    def document(self) -> dict[str, Any]:
+        return {"format": FORMAT, **self.about, "records": self.records, "phases": self.phases}
+
+    def write(self) -> None:
+        with disk_errors(self.path):
+            write_json(self.path, self.document())
