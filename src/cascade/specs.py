@@ -70,6 +70,9 @@ class EnvSpec:
     tasks: tuple[str, ...] = ("reward",)
     info: Mapping[str, ArraySpec] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash((self.name, *sorted(self.observations.items(), key=lambda item: item[0]), self.action))
+
 
 class EpisodeKey(NamedTuple):
     """Which piece of work an episode is. A retry has the same key, so nothing is ever stored twice."""

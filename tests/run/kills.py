@@ -123,9 +123,9 @@ def main(kills: int, seed: int = 0) -> None:
             print(
                 f"{moment.line} + {moment.seconds:.2f} s: {'same' if same else 'DIFFERENT'}, killed: {alive}",
                 flush=True,
-            )  # noqa: T201
+            )
             assert same
-        print(f"{kills} runs, {hits} killed while running: all ended with the same weights, data and records")  # noqa: T201
+        print(f"{kills} runs, {hits} killed while running: all ended with the same weights, data and records")
 
 
 if __name__ == "__main__":

@@ -167,7 +167,8 @@ def changed(config: Any, changes: Mapping[str, Any], prefix: str = "") -> Any:
 
 def enable_compilation_cache() -> None:
     """Keep compiled programs in the user's own cache folder. They are trusted code, so nowhere that is shared."""
-    if jax.config.read("jax_compilation_cache_dir") or os.environ.get("CASCADE_COMPILATION_CACHE") == "off":
+    chosen = getattr(jax.config, "jax_compilation_cache_dir", None)
+    if chosen or os.environ.get("CASCADE_COMPILATION_CACHE") == "off":
         return
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     folder = Path(home) / "cascade" / "jax"

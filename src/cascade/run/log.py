@@ -68,12 +68,15 @@ class Log:
             self._wandb.finish()
 
 
-def _plain(value: np.ndarray) -> float | list[float | None] | None:
+def _plain(value: Any) -> float | list[float | None] | None:
     """A number or a list of them; what is not finite is null, which JSON has."""
-    if value.ndim:
-        return [_plain(part) for part in value.reshape(-1)]  # type: ignore[misc]
-    number = float(value)
-    return float(f"{number:.6g}") if math.isfinite(number) else None
+    if np.ndim(value):
+        return [_number(part) for part in np.ravel(value)]
+    return _number(value)
+
+
+def _number(value: Any) -> float | None:
+    return float(f"{float(value):.6g}") if math.isfinite(value) else None
 
 
 def forget(path: Path, seeds: tuple[int, ...], at: Position) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +35,7 @@ LOGGED = 200
 """Moments of a phase that are logged, about."""
 
 
+@runtime_checkable
 class Watch(Protocol):
     """Whoever looks on."""
 
@@ -67,8 +68,9 @@ class Loop:
         self.keys = state.seed_keys(seeds)
         self.checkpoints = checkpoint.Checkpoints(folder.checkpoints(seeds))
         self.at, self.seconds = Position(), 0.0
-        self.state = state.create(spec, config, self.keys)
-        if self.checkpoints.latest is not None:
+        if self.checkpoints.latest is None:
+            self.state = state.create(spec, config, self.keys)
+        else:
             self._restore()
         self.log = Log(folder.metrics, seeds, self.at, wandb)
         self._samplers: tuple[int, Samplers] | None = None
@@ -245,9 +247,8 @@ class Loop:
         done = index * self.config.deploy.steps
 
         def progress(now: Any) -> None:
-            self.watch.step(
-                self.at.at(done + now.steps), {"episodes": now.episodes, "failures": now.failures}
-            )
+            told = {"episodes": float(now.episodes), "failures": float(now.failures)}
+            self.watch.step(self.at.at(done + now.steps), told)
 
         return progress
 
@@ -287,7 +288,12 @@ class Loop:
                     f"{store.path}: these are not the data that the checkpoint was trained on; put them back, or "
                     "start again with another --out"
                 )
-        like = {"state": self.state, "keys": jax.vmap(jax.random.key_data)(self.keys)}
+        like = jax.eval_shape(
+            lambda: {
+                "state": state.create(self.spec, self.config, self.keys),
+                "keys": jax.vmap(jax.random.key_data)(self.keys),
+            }
+        )
         tree = self.checkpoints.restore(like)
         self.state, self.seconds = tree["state"], float(meta["seconds"])
         self.keys = jax.vmap(lambda data: jax.random.wrap_key_data(data))(tree["keys"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -58,16 +58,16 @@ def _split(name: str) -> tuple[str, str | None]:
     return metric, task or None
 
 
-def stored_measures(store: Store) -> dict[str, float]:
+def stored_measures(store: Store) -> dict[str, Any]:
     """What the data hold so far; `metric@task` where a task is meant. Labels are opened here, and only here."""
     spec, fields = store.spec, store.fields()
-    found: dict[str, float] = {"episodes": fields.episodes, "steps": store.steps}
+    found: dict[str, Any] = {"episodes": fields.episodes, "steps": store.steps}
     for task in spec.tasks:
         rewards = store.labels(task).read()
         returns = np.add.reduceat(rewards, fields.starts)
         found |= {f"rewarding_episodes@{task}": int((returns > 0).sum())}
         found |= {f"maximum_return@{task}": float(returns.max())}
-    rows = np.random.default_rng(0).choice(fields.rows, min(SAMPLE, fields.rows), replace=False)
+    rows = np.random.default_rng(0).choice(fields.rows, min(SAMPLE, fields.rows), replace=False).tolist()
     sample = {name: np.stack([column.read(i, i + 1)[0] for i in rows]) for name, column in fields.obs.items()}
     found["dataset_diversity"] = diversity.dataset_diversity(_vectors(sample, spec))
     if "achievements" in spec.info:

@@ -12,7 +12,7 @@ FORMAT = 1
 Record = dict[str, Any]
 
 
-def record(seed: int, deployment: int, metric: str, value: float, task: str | None = None) -> Record:
+def record(seed: int, deployment: int, metric: str, value: Any, task: str | None = None) -> Record:
     return {"seed": seed, "deployment": deployment, "metric": metric, "task": task, "value": float(value)}
 
 

@@ -74,18 +74,21 @@ def explore_config(config: RunConfig) -> ExploreConfig:
     return replace(config.explore, population=config.population, weight=0.0, begin="warm")
 
 
+@partial(jax.jit, static_argnames=("spec", "config"))
 def create(spec: EnvSpec, config: RunConfig, keys: Key[Array, " S"]) -> State:
     """An untrained state for every seed."""
-    build = partial(create_models, spec, config)
-    models = jax.jit(jax.vmap(lambda key: build(key=key)))(folded(keys, WEIGHTS))
+    models = jax.vmap(lambda key: create_models(spec, config, key=key))(folded(keys, WEIGHTS))
     explorers = None if config.method == "random" else create_explorers(spec, config, keys, 0)
     return State(models, explorers)
 
 
+@partial(jax.jit, static_argnames=("spec", "config", "deployment"))
 def create_explorers(spec: EnvSpec, config: RunConfig, keys: Key[Array, " S"], deployment: int) -> Population:
     """New explorers, as they begin after this deployment."""
-    build = partial(population.create, config.world, spec.action, explore_config(config))
-    return jax.jit(jax.vmap(lambda key: build(key=key)))(folded(keys, EXPLORERS, deployment))
+    explore = explore_config(config)
+    return jax.vmap(lambda key: population.create(config.world, spec.action, explore, key=key))(
+        folded(keys, EXPLORERS, deployment)
+    )
 
 
 def of_seed(tree: Any, index: int) -> Any:

@@ -1,0 +1,69 @@
+"""Runs of seconds on a probe world, and what is compared between them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from cascade.config import EnvConfig, RunConfig
+from cascade.presets import preset
+from cascade.presets.smoke import smoke
+from cascade.run.api import Run, Silent, open_run
+from cascade.run.checkpoint import named_leaves
+from cascade.run.state import Position
+
+SEEDS = (0, 1)
+
+
+def tiny(**changes: object) -> RunConfig:
+    """The demo, shrunk, on a chain of six states."""
+    config = smoke(preset("demo"))
+    config = replace(
+        config,
+        env=EnvConfig("probe:chain", time_limit=8),
+        model_steps=16,
+        explorer_steps=16,
+        checkpoint_seconds=1e9,
+    )
+    return replace(config, **changes)
+
+
+def weights(run: Run | Path, seed: int = 0) -> dict[str, np.ndarray]:
+    """Everything that was learned, by name."""
+    run = run if isinstance(run, Run) else open_run(run)
+    return {name: np.asarray(leaf) for name, leaf in named_leaves(run._state(seed)).items()}
+
+
+def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+class Signals(Silent):
+    """Sends this process a signal when a run comes to a certain place."""
+
+    def __init__(self, where: Callable[[Position], bool], number: int = signal.SIGTERM):
+        self._where, self._number, self.sent = where, number, False
+        self.notes: list[str] = []
+
+    def step(self, at: Position, values: dict[str, float]) -> None:
+        if not self.sent and self._where(at):
+            self.sent = True
+            os.kill(os.getpid(), self._number)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def traces(function: object) -> int:
+    """How often a jitted function has been compiled."""
+    return int(function._cache_size())  # type: ignore[attr-defined]
+
+
+def finite(tree: object) -> bool:
+    return all(bool(np.isfinite(np.asarray(x)).all()) for x in jax.tree.leaves(tree))
