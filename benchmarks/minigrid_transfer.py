@@ -44,12 +44,12 @@ class Args:
     """seeds"""
     env: str = "minigrid:Empty-8x8-v0"
     """environment"""
-    time_limit: int = 100
-    """actions before an episode is cut"""
-    steps: int = 30_000
+    steps: int = 40_000
     """environment steps of the random deployment"""
     model_steps: int = 1_600
     """gradient steps of the world model"""
+    prioritize_ends: float = 0.25
+    """fraction of the world model's sequences that contain the end of an episode"""
     reward_steps: int = 400
     """gradient steps of the reward head"""
     behaviour_steps: int = 800
@@ -61,8 +61,9 @@ def settings(args: Args) -> RunConfig:
     config = preset("demo")
     return replace(
         config,
-        env=replace(config.env, id=args.env, time_limit=args.time_limit),
+        env=replace(config.env, id=args.env),
         deploy=replace(config.deploy, steps=args.steps),
+        sample=replace(config.sample, prioritize_ends=args.prioritize_ends),
         transfer=replace(
             config.transfer, reward_steps=args.reward_steps, behaviour_steps=args.behaviour_steps
         ),

@@ -66,7 +66,7 @@ class Behaviour:
                 "layers": len(self.actor.mlp.hidden),
                 "units": int(self.actor.mlp.hidden[0].weight.shape[-1]),
             },
-            "checksum": _checksum(folder / WEIGHTS),
+            "checksum": checksum(folder / WEIGHTS),
         }
         (folder / SETTINGS).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         return folder
@@ -79,7 +79,7 @@ class Behaviour:
             document = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
             if document["format"] != FORMAT:
                 raise ValueError(f"format {document['format']}, expected {FORMAT}")
-            if document["checksum"] != _checksum(folder / WEIGHTS):
+            if document["checksum"] != checksum(folder / WEIGHTS):
                 raise ValueError(f"{WEIGHTS} is not the file that was saved")
             return _build(document, folder / WEIGHTS)
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
@@ -101,7 +101,8 @@ def _name(path: Any) -> str:
     return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
-def _checksum(path: Path) -> str:
+def checksum(path: Path) -> str:
+    """Of a file's bytes."""
     return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
 
 

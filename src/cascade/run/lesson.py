@@ -17,6 +17,7 @@ from cascade.data.sampler import make_sampler
 from cascade.data.store import Store
 from cascade.run.bench import steps_per_call
 from cascade.run.labelling import rare_rows
+from cascade.specs import EnvSpec
 from cascade.transfer import behaviour, reward_head
 from cascade.transfer.behaviour import Behaviours
 from cascade.transfer.labels import Summary
@@ -50,9 +51,15 @@ class Lesson:
     """Everything that training needs, for the tasks that can be learned."""
 
     def __init__(
-        self, world: WorldModel, store: Store, labels: Mapping[str, Summary], config: RunConfig, seed: int
+        self,
+        world: WorldModel,
+        store: Store,
+        labels: Mapping[str, Summary],
+        config: RunConfig,
+        spec: EnvSpec,
+        seed: int,
     ):
-        self.world, self.config, self.tasks = world, config, list(labels)
+        self.world, self.config, self.spec, self.tasks = world, config, spec, list(labels)
         self._key = jax.random.fold_in(jax.random.key(seed), 0x7A5C)
         self._units = jnp.array([summary.size for summary in labels.values()], jnp.float32)
         fields, rows = store.fields(), rare_rows(store, labels)
@@ -61,7 +68,7 @@ class Lesson:
             fields = replace(fields, starts=rows, ends=rows)
         self.sampler = make_sampler(fields, sample_config(config), self.key(0))
         self._labels = {task: self.sampler.place(fields.align(store.labels(task))) for task in self.tasks}
-        self._chunk = steps_per_call(store.spec)
+        self._chunk = steps_per_call(spec)
 
     def key(self, index: int) -> PRNGKeyArray:
         """Independent randomness for each purpose."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +47,7 @@ class Result:
     reason: str | None = None
     """why nothing was learned, or why it was not evaluated"""
     reward_head: dict[str, float] = field(default_factory=dict)
-    curves: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    curves: dict[str, list[Any]] = field(default_factory=dict)
     returns: list[float] | None = None
     steps: list[int] | None = None
 
@@ -120,10 +121,10 @@ def transfer(
     names = [task for task, result in results.items() if result.reason is None]
     if not names:
         return outcome
-    lesson = Lesson(world, store, {task: results[task].labels for task in names}, config, seed)
+    lesson = Lesson(world, store, {task: results[task].labels for task in names}, config, spec, seed)
     try:
         quiet, never = (lambda _: None), (lambda: False)
-        _learn_and_play(lesson, outcome, spec, judges, progress or quiet, stop or never, envs)
+        _learn_and_play(lesson, outcome, judges, progress or quiet, stop or never, envs)
     finally:
         lesson.sampler.close()
     if digest(world) != before:
@@ -134,51 +135,66 @@ def transfer(
 def _learn_and_play(
     lesson: Lesson,
     outcome: Outcome,
-    spec: EnvSpec,
     judges: Mapping[str, Judge],
     progress: Report,
     stop: Stop,
     envs: Envs | None,
 ) -> None:
     """The three phases, each with its seconds; `stop` leaves the outcome marked as interrupted."""
-    began = time.perf_counter()
-    heads, reward_curves = lesson.train_heads(progress, stop)
-    outcome.seconds["reward"] = time.perf_counter() - began
-    errors = lesson.measure(heads)
-    began = time.perf_counter()
-    behaviours, curves = lesson.train_behaviours(heads, progress, stop)
-    outcome.seconds["behaviour"] = time.perf_counter() - began
-    if stop():
-        outcome.interrupted = True
+    with _timed(outcome, "reward"):
+        heads, reward_curves = lesson.train_heads(progress, stop)
+    outcome.interrupted = stop()
+    if outcome.interrupted:
         return
-    began = time.perf_counter()
-    greedy = lesson.config.transfer.greedy
-    actors = behaviours.agents.actor.model
+    errors = lesson.measure(heads)
+    with _timed(outcome, "behaviour"):
+        behaviours, curves = lesson.train_behaviours(heads, progress, stop)
+    outcome.interrupted = stop()
+    if outcome.interrupted:
+        return
+    greedy, actors = lesson.config.transfer.greedy, behaviours.agents.actor.model
     for index, task in enumerate(lesson.tasks):
         result = outcome.results[task]
         result.learned = True
         result.reward_head = {name: values[index] for name, values in errors.items()}
-        result.curves = {"reward": _of(reward_curves, index), "behaviour": _of(curves, index)}
+        result.curves = _curves(reward_curves, curves, index)
         actor = jax.tree.map(lambda x, i=index: x[i], actors)
-        outcome.behaviours[task] = Behaviour(lesson.world, actor, spec, task, greedy)
+        outcome.behaviours[task] = Behaviour(lesson.world, actor, lesson.spec, task, greedy)
     progress(Progress("evaluate", 0, lesson.config.transfer.episodes, {}))
     policy = PopulationPolicy(lesson.world, actors, greedy)
-    played = evaluate(policy, lesson.config, len(lesson.tasks), lesson.key(5), judges, stop, envs)
-    outcome.seconds["evaluate"] = time.perf_counter() - began
-    outcome.interrupted = not played.finished.any() or stop()
+    with _timed(outcome, "evaluate"):
+        played = evaluate(policy, lesson.config, len(lesson.tasks), lesson.key(5), judges, stop, envs)
+    outcome.interrupted = stop()
     for index, task in enumerate(lesson.tasks):
-        _score(outcome.results[task], task, index, len(lesson.tasks), played)
+        score(outcome.results[task], task, index, len(lesson.tasks), played)
 
 
-def _of(curves: Curves, index: int) -> dict[str, list[float]]:
-    """One task's share of curves."""
-    return {
-        name: [float(value[index]) for value in values] if name != "step" else values
-        for name, values in curves.items()
-    }
+@contextmanager
+def _timed(outcome: Outcome, phase: str) -> Iterator[None]:
+    began = time.perf_counter()
+    yield
+    outcome.seconds[phase] = time.perf_counter() - began
 
 
-def _score(result: Result, task: str, index: int, tasks: int, played: Played) -> None:
+def _curves(reward: Curves, behaviour: Curves, index: int) -> dict[str, list[Any]]:
+    """One task's curves on one axis: the steps of its reward head, then those of its policy; None is a gap."""
+    names = {"reward_loss": (reward, "loss"), "reward_error": (reward, "error_rewarding")}
+    names |= {name: (behaviour, name) for name in ("return", "entropy", "value", "imagined_reward")}
+    last = reward["step"][-1]
+    gaps = {id(behaviour): len(reward["step"]), id(reward): 0}
+
+    def spread(curves: Curves, name: str) -> list[float | None]:
+        before = gaps[id(curves)]
+        values = [float(value[index]) for value in curves[name]]
+        total = len(reward["step"]) + len(behaviour["step"])
+        return [None] * before + values + [None] * (total - before - len(values))
+
+    steps = [*reward["step"], *(last + step for step in behaviour["step"])]
+    return {"step": steps} | {name: spread(*found) for name, found in names.items()}
+
+
+def score(result: Result, task: str, index: int, tasks: int, played: Played) -> None:
+    """Write down what task `index` of so many earned in its own lanes."""
     if task not in played.returns:
         result.reason = f"not evaluated: the environment reports no reward named {task}"
         return
