@@ -1,5 +1,8 @@
 """Zero-shot transfer as a whole: near the best possible return from random data, or an honest no."""
 
+import json
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from transfer_helpers import (
     random_store,
 )
 
+import cascade
 from cascade.config import EnvConfig
 from cascade.deploy import Plan
 from cascade.deploy.play import Played
@@ -89,6 +93,30 @@ def test_everything_is_reported(table):
     assert curves["reward_loss"][24] < 0.2 * curves["reward_loss"][0]
     assert document["labels"]["nonzero"] == 2000
     assert set(outcome.seconds) == {"reward", "behaviour", "evaluate"}
+
+
+def test_what_is_written_holds_every_seed(table, tmp_path):
+    """Results of two seeds in one file, and a behaviour that plays as it was evaluated."""
+    _, _, _, outcome, _ = table
+    written = [replace(outcome, seed=seed).write(tmp_path) for seed in (0, 1)]
+    assert written[0] == written[1]
+    names = [str(path.relative_to(tmp_path)) for path in written[0]]
+    assert names == ["reward/deploy-000/result.json", "transfer_helpers%3Aat_goal/deploy-000/result.json"]
+    document = json.loads(written[0][0].read_text())
+    assert list(document["seeds"]) == ["0", "1"]
+    assert document["seeds"]["1"]["return"] == outcome.results["reward"].mean_return
+    assert document["curves"]["step"] == outcome.results["reward"].curves["step"]
+    assert [(one["metric"], one["task"]) for one in outcome.records()[:2]] == [
+        ("success", "reward"),
+        ("return", "reward"),
+    ]
+    policy = cascade.load_policy(tmp_path / "reward/deploy-000/seed-0")
+    env, seed, earned = make(EnvConfig(id=TABLE)), int(evaluation_seeds(1)[0]), 0.0
+    step, first = env.reset(seed), True
+    while not (step.terminated or step.truncated):
+        step, first = env.step(policy(step.obs, first)), False
+        earned += step.rewards["reward"]
+    assert earned >= 0.9 * best_returns(env.payoffs)[int(env.reset(seed).info["state"])]
 
 
 def test_a_reward_function_labels_the_rows_it_is_given(table):

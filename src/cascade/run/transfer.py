@@ -10,14 +10,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
 from cascade.config import EnvConfig, RunConfig
-from cascade.data.store import Store
+from cascade.data.files import Unusable, read_json, write_json
+from cascade.data.store import Store, deployment_folder
 from cascade.deploy.play import NONE, Judge, Played, play
 from cascade.envs import Vectoriser
 from cascade.envs.vectorise import LaneGroup
@@ -90,6 +93,35 @@ class Outcome:
     world_digest: str = ""
     """of the world model's weights, the same before and after"""
     interrupted: bool = False
+
+    def records(self) -> list[dict[str, Any]]:
+        """As entries of a run's `results.json`: success and return of every task that was evaluated."""
+        return [
+            {"seed": self.seed, "deployment": self.deployment, "metric": metric, "task": task, "value": value}
+            for task, result in self.results.items()
+            for metric, value in (("success", result.success), ("return", result.mean_return))
+            if value is not None
+        ]
+
+    def write(self, folder: Path) -> list[Path]:
+        """`<task>/deploy-000/result.json` beside those of other seeds, and the behaviour in `seed-0/` beside it."""
+        written = []
+        for task, result in self.results.items():
+            place = deployment_folder(folder / quote(task, safe=""), self.deployment)
+            place.mkdir(parents=True, exist_ok=True)
+            if task in self.behaviours:
+                self.behaviours[task].save(place / f"seed-{self.seed}")
+            path = place / "result.json"
+            try:
+                document = read_json(path)
+            except Unusable:
+                document = {"task": task, "deployment": self.deployment, "seeds": {}}
+            own = result.to_json()
+            document["seeds"][str(self.seed)] = own
+            shared = {name: own[name] for name in ("labels", "reward_head", "curves") if name in own}
+            write_json(path, shared | document)
+            written.append(path)
+        return written
 
 
 def transfer(
