@@ -249,6 +249,46 @@ class MeasureConfig:
 
 
 @dataclass(frozen=True)
+class TransferConfig:
+    """Zero-shot transfer: reward heads and behaviour policies, trained on stored data and a frozen world model."""
+
+    reward_layers: int = 4
+    """hidden layers of a reward head"""
+    reward_units: int = 400
+    """units of each layer"""
+    reward: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=3e-4))
+    """how reward heads are trained"""
+    reward_steps: int = 2_000
+    """gradient steps of the reward heads"""
+    behaviour_steps: int = 5_000
+    """gradient steps of the behaviour policies"""
+    batch: int = 0
+    """sequences per batch; 0 takes sample.batch"""
+    length: int = 0
+    """rows per sequence; 0 takes sample.length"""
+    prioritize_ends: float = 0.5
+    """fraction of sequences that are made to contain a rare reward, or an episode's end where none is rare"""
+    normalize: Literal["running", "none"] = "running"
+    """divide imagined rewards by the running size of imagined returns, or by nothing but the labels' own size"""
+    agent: ActorCriticConfig = field(default_factory=ActorCriticConfig)
+    """the actor and critic of each task"""
+    episodes: int = 100
+    """episodes of the evaluation, for each task"""
+    greedy: bool = False
+    """take the most likely action when evaluated, rather than draw one"""
+
+    def __post_init__(self) -> None:
+        for name in ("reward_layers", "reward_units", "reward_steps", "behaviour_steps", "episodes"):
+            value = getattr(self, name)
+            require(f"transfer.{name.replace('_', '-')}", value, value >= 1, "at least 1")
+        for name in ("batch", "length"):
+            value = getattr(self, name)
+            require(f"transfer.{name}", value, value >= 0, "0 (as in sample) or more")
+        ends = self.prioritize_ends
+        require("transfer.prioritize-ends", ends, 0.0 <= ends <= 1.0, "a fraction from 0 to 1")
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """A whole run: Algorithm 1 of the paper."""
 
@@ -280,6 +320,8 @@ class RunConfig:
     """the explorers"""
     measure: MeasureConfig = field(default_factory=MeasureConfig)
     """what is measured"""
+    transfer: TransferConfig = field(default_factory=TransferConfig)
+    """zero-shot transfer"""
 
     def __post_init__(self) -> None:
         require("deployments", self.deployments, self.deployments >= 1, "at least 1")

@@ -34,7 +34,7 @@ def reach(discount: Float[Array, "H *B N"], alive: Float[Array, " N"]) -> Float[
 
 
 class RunningScale(eqx.Module):
-    """The standard deviation of a stream, over about the last 1 / (1 - decay) updates."""
+    """The standard deviation and the size of a stream, over about the last 1 / (1 - decay) updates."""
 
     mean: Float[Array, "*P"]
     square: Float[Array, "*P"]
@@ -57,3 +57,8 @@ class RunningScale(eqx.Module):
         weight = jnp.maximum(self.weight, 1e-6)
         mean, square = self.mean / weight, self.square / weight
         return jnp.sqrt(jnp.maximum(square - jnp.square(mean), 1e-16))
+
+    @property
+    def rms(self) -> Float[Array, "*P"]:
+        """The root of the mean square, without the bias of the start; unlike `std` it keeps what all share."""
+        return jnp.sqrt(self.square / jnp.maximum(self.weight, 1e-6))

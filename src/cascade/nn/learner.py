@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
@@ -13,6 +14,8 @@ from jaxtyping import Array, Float, Int, PyTree
 from cascade.config import OptimizerConfig
 
 Model = TypeVar("Model")
+Carry = TypeVar("Carry")
+Metrics = dict[str, Float[Array, "..."]]
 
 
 class Learner(eqx.Module, Generic[Model]):
@@ -54,3 +57,16 @@ def update(
     )
     skipped = learner.skipped + jnp.logical_not(finite).astype(jnp.int32)
     return Learner(model, opt_state, skipped), {"grad_norm": norm, "skipped": skipped.astype(jnp.float32)}
+
+
+def repeat(
+    body: Callable[[Carry, Any], tuple[Carry, Metrics]], carry: Carry, xs: PyTree
+) -> tuple[Carry, Metrics]:
+    """`body` once for each entry of `xs`, and the mean of its metrics.
+
+    One entry is a plain call: on a CPU convolutions run several times slower inside a compiled loop than outside.
+    """
+    if jax.tree.leaves(xs)[0].shape[0] == 1:
+        return body(carry, jax.tree.map(lambda x: x[0], xs))
+    carry, metrics = jax.lax.scan(body, carry, xs)
+    return carry, jax.tree.map(lambda x: x.mean(0), metrics)

@@ -11,6 +11,7 @@ from cascade.config import (
     OptimizerConfig,
     RunConfig,
     SampleConfig,
+    TransferConfig,
     WorldConfig,
 )
 from cascade.presets.families import AGENT, WORLD
@@ -44,6 +45,18 @@ COMPACT = RunConfig(
             critic=OptimizerConfig(lr=3e-4),
         ),
     ),
+    transfer=TransferConfig(
+        reward_layers=2,
+        reward_units=256,
+        agent=ActorCriticConfig(
+            layers=2,
+            units=256,
+            starts=256,
+            entropy=3e-2,
+            actor=OptimizerConfig(lr=3e-4),
+            critic=OptimizerConfig(lr=3e-4),
+        ),
+    ),
 )
 
 # Minutes on two CPU cores.
@@ -62,6 +75,13 @@ DEMO = replace(
         weight=0.3,
         agent=replace(COMPACT.explore.agent, units=128, horizon=10, starts=64),
     ),
+    transfer=replace(
+        COMPACT.transfer,
+        reward_units=128,
+        reward_steps=400,
+        behaviour_steps=800,
+        agent=replace(COMPACT.transfer.agent, units=128, starts=128),
+    ),
 )
 
 # Table 2 of the paper, with DreamerV2's sizes, from the agent's own view in pixels.
@@ -71,6 +91,7 @@ PAPER_FOUR_ROOMS = RunConfig(
     sample=SampleConfig(batch=16, length=40),
     world=WORLD["minigrid"],
     explore=ExploreConfig(weight=0.1, agent=AGENT["minigrid"]),
+    transfer=TransferConfig(agent=AGENT["minigrid"]),
 )
 
 PRESETS = {

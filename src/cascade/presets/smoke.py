@@ -40,4 +40,13 @@ def smoke(config: RunConfig) -> RunConfig:
             population=POPULATION,
             agent=replace(config.explore.agent, horizon=3, starts=8, layers=1, units=16),
         ),
+        transfer=replace(
+            config.transfer,
+            reward_layers=1,
+            reward_units=16,
+            reward_steps=4,
+            behaviour_steps=4,
+            agent=replace(config.transfer.agent, horizon=3, starts=8, layers=1, units=16),
+            episodes=4,
+        ),
     )

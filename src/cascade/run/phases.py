@@ -6,28 +6,22 @@ alone, so that neither the number of steps per call nor a resume changes what is
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from cascade.config import ExploreConfig, RunConfig
 from cascade.explore import disagreement, population
 from cascade.explore.disagreement import Ensemble
 from cascade.explore.imagine import choose_starts
 from cascade.explore.population import Population
-from cascade.nn.learner import Learner
-from cascade.nn.precision import cast
+from cascade.nn.learner import Learner, repeat
 from cascade.specs import EnvSpec
 from cascade.types import Batch
 from cascade.world import model
-from cascade.world.model import Metrics, WorldModel, encode_action
+from cascade.world.model import Metrics, WorldModel, encode_action, posteriors
 from cascade.world.rssm import State
-
-Carry = TypeVar("Carry")
 
 
 class Models(eqx.Module):
@@ -64,19 +58,6 @@ def model_phase(
     return repeat(body, models, (step + jnp.arange(chunk.is_first.shape[0]), chunk))
 
 
-def repeat(
-    body: Callable[[Carry, Any], tuple[Carry, Metrics]], carry: Carry, xs: PyTree
-) -> tuple[Carry, Metrics]:
-    """`body` once for each entry of `xs`, and the mean of its metrics.
-
-    One entry is a plain call: on a CPU convolutions run several times slower inside a compiled loop than outside.
-    """
-    if jax.tree.leaves(xs)[0].shape[0] == 1:
-        return body(carry, jax.tree.map(lambda x: x[0], xs))
-    carry, metrics = jax.lax.scan(body, carry, xs)
-    return carry, jax.tree.map(lambda x: x.mean(0), metrics)
-
-
 def explorer_phase(
     explorers: Population,
     models: Models,
@@ -103,13 +84,3 @@ def explorer_phase(
         return population.step(explorers, world, ensemble, starts, weight, keys[2], config)
 
     return repeat(body, explorers, (states, chunk.is_terminal, keys))
-
-
-def posteriors(world: WorldModel, chunk: Batch, keys: Key[Array, " K"]) -> State:
-    """Posterior states [K, B, T] of a chunk, as one batch of K x B sequences; batch k draws from `keys[k]`."""
-    world = cast(world, world.config.precision)
-    shape = chunk.is_first.shape
-    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), chunk)
-    noise = jax.vmap(lambda key: world.rssm.noise(key, *shape[1:]))(keys)
-    states, _ = world.observe(flat, noise.reshape(-1, *noise.shape[2:]))
-    return jax.tree.map(lambda x: x.reshape(*shape[:2], *x.shape[1:]), states)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray, Shaped
+from jaxtyping import Array, Float, Key, PRNGKeyArray, Shaped
 
 from cascade.config import WorldConfig
 from cascade.nn.distributions import bernoulli_log_prob
 from cascade.nn.layers import MLP
-from cascade.nn.learner import Learner, update
+from cascade.nn.learner import Learner, Metrics, update
 from cascade.nn.precision import cast
 from cascade.specs import ActionSpec, EnvSpec
 from cascade.types import Batch
 from cascade.world.decoder import Decoder
 from cascade.world.encoder import Encoder
 from cascade.world.rssm import RSSM, State, feature_size
-
-Metrics = dict[str, Float[Array, "..."]]
 
 
 def encode_action(spec: ActionSpec, action: Shaped[Array, "..."]) -> Float[Array, "... A"]:
@@ -112,3 +110,13 @@ def step(
     grads, (states, metrics) = jax.grad(loss, has_aux=True)(learner.model, batch, key)
     learner, extra = update(learner, grads, learner.model.config.optimizer)
     return learner, states, metrics | extra
+
+
+def posteriors(world: WorldModel, chunk: Batch, keys: Key[Array, " K"]) -> State:
+    """Posterior states [K, B, T] of a chunk, as one batch of K x B sequences; batch k draws from `keys[k]`."""
+    world = cast(world, world.config.precision)
+    shape = chunk.is_first.shape
+    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), chunk)
+    noise = jax.vmap(lambda key: world.rssm.noise(key, *shape[1:]))(keys)
+    states, _ = world.observe(flat, noise.reshape(-1, *noise.shape[2:]))
+    return jax.tree.map(lambda x: x.reshape(*shape[:2], *x.shape[1:]), states)

@@ -1,0 +1,131 @@
+"""A trained actor and the world model it sees through, as a folder: `weights.npz` and `behaviour.json`.
+
+Both are plain: arrays by name and settings as JSON. Loading executes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from cascade.config import ActorCriticConfig, OptimizerConfig, WorldConfig
+from cascade.errors import CascadeError
+from cascade.explore.actor import Actor
+from cascade.explore.player import Player
+from cascade.explore.policy import PopulationPolicy
+from cascade.specs import ActionSpec, EnvSpec, ObservationSpec
+from cascade.world.model import WorldModel
+from cascade.world.rssm import feature_size
+
+FORMAT = 1
+SETTINGS, WEIGHTS = "behaviour.json", "weights.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class Behaviour:
+    """What acts: a world model, for its belief, and one actor (no P axis)."""
+
+    world: WorldModel
+    actor: Actor
+    spec: EnvSpec
+    task: str
+    greedy: bool = False
+
+    def policy(self) -> PopulationPolicy:
+        """For many lanes at once."""
+        return PopulationPolicy(self.world, jax.tree.map(lambda x: x[None], self.actor), self.greedy)
+
+    def player(self, seed: int = 0) -> Player:
+        """For one environment, in a plain loop."""
+        return Player(self.policy(), self.spec.observations, self.spec.action, seed)
+
+    def save(self, folder: Path | str) -> Path:
+        """Write both files; the settings, which make the folder count, last."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savez(folder / WEIGHTS, allow_pickle=False, **_named((self.world, self.actor)))
+        document = {
+            "format": FORMAT,
+            "task": self.task,
+            "greedy": self.greedy,
+            "environment": {
+                "name": self.spec.name,
+                "observations": {name: asdict(part) for name, part in self.spec.observations.items()},
+                "action": asdict(self.spec.action),
+            },
+            "world": asdict(self.world.config),
+            "actor": {
+                "layers": len(self.actor.mlp.hidden),
+                "units": int(self.actor.mlp.hidden[0].weight.shape[-1]),
+            },
+            "checksum": checksum(folder / WEIGHTS),
+        }
+        (folder / SETTINGS).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        return folder
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Behaviour:
+        """The behaviour saved at `folder`; it acts as it did, bit for bit."""
+        folder = Path(folder)
+        try:
+            document = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+            if document["format"] != FORMAT:
+                raise ValueError(f"format {document['format']}, expected {FORMAT}")
+            if document["checksum"] != checksum(folder / WEIGHTS):
+                raise ValueError(f"{WEIGHTS} is not the file that was saved")
+            return _build(document, folder / WEIGHTS)
+        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+            raise CascadeError(f"{folder}: no saved behaviour can be read here ({error})") from error
+
+
+def load_policy(folder: Path | str, seed: int = 0) -> Player:
+    """A saved behaviour as a plain callable: `action = policy(obs, first=True)`."""
+    return Behaviour.load(folder).player(seed)
+
+
+def _named(tree: Any) -> dict[str, Any]:
+    """Every array by its place in the models."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {_name(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def _name(path: Any) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def checksum(path: Path) -> str:
+    """Of a file's bytes."""
+    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+
+
+def _build(document: Mapping[str, Any], weights: Path) -> Behaviour:
+    """Models of the saved shape with the saved arrays in them."""
+    environment = document["environment"]
+    observations = {
+        name: ObservationSpec(part["kind"], tuple(part["shape"]), tuple(part["classes"]))
+        for name, part in environment["observations"].items()
+    }
+    spec = EnvSpec(environment["name"], observations, ActionSpec(**environment["action"]))
+    settings = dict(document["world"])
+    config = WorldConfig(**settings | {"optimizer": OptimizerConfig(**settings["optimizer"])})
+    agent = ActorCriticConfig(**document["actor"])
+
+    def create(key: jax.Array) -> tuple[WorldModel, Actor]:
+        actor = Actor(feature_size(config), spec.action, agent, config.precision, key=key)
+        return WorldModel(spec, config, key=key), actor
+
+    shapes, structure = jax.tree_util.tree_flatten_with_path(jax.eval_shape(create, jax.random.key(0)))
+    with np.load(weights, allow_pickle=False) as stored:
+        leaves = [jax.numpy.asarray(stored[_name(path)]) for path, _ in shapes]
+    if [(x.shape, x.dtype) for x in leaves] != [(x.shape, x.dtype) for _, x in shapes]:
+        raise ValueError(f"{WEIGHTS} does not fit the settings beside it")
+    world, actor = jax.tree.unflatten(structure, leaves)
+    return Behaviour(world, actor, spec, document["task"], document["greedy"])

@@ -1,0 +1,273 @@
+"""Zero-shot transfer of one seed: labels, reward heads, behaviour policies, and their score in the environment.
+
+The world model is frozen throughout, and checked to be. Tasks train side by side.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray, PyTree
+
+from cascade.config import EnvConfig, RunConfig
+from cascade.data.files import Unusable, read_json, write_json
+from cascade.data.store import Store, deployment_folder
+from cascade.deploy.play import NONE, Judge, Played, play
+from cascade.envs import Vectoriser
+from cascade.envs.vectorise import LaneGroup
+from cascade.explore.policy import PopulationPolicy
+from cascade.explore.saved import Behaviour
+from cascade.run.labelling import label, reward_function, summary_of, upto
+from cascade.run.lesson import Curves, Lesson, Progress, Report, Stop
+from cascade.specs import EnvSpec
+from cascade.transfer.labels import Summary
+from cascade.types import Policy
+from cascade.world.model import WorldModel
+
+Envs = Callable[[EnvConfig, int], LaneGroup]
+"""Makes so many lanes of environments."""
+
+EVALUATION = 0x5EED
+"""Entropy of the evaluation's seeds: the same episodes for every run, method and deployment, and none that a
+deployment draws, whose streams are keyed."""
+
+
+@dataclass
+class Result:
+    """What came of one task."""
+
+    labels: Summary
+    learned: bool = False
+    reason: str | None = None
+    """why nothing was learned, or why it was not evaluated"""
+    reward_head: dict[str, float] = field(default_factory=dict)
+    curves: dict[str, list[Any]] = field(default_factory=dict)
+    returns: list[float] | None = None
+    steps: list[int] | None = None
+
+    @property
+    def success(self) -> float | None:
+        """Share of episodes that earned more than nothing."""
+        return None if self.returns is None else float(np.mean(np.array(self.returns) > 0.0))
+
+    @property
+    def mean_return(self) -> float | None:
+        return None if self.returns is None else float(np.mean(self.returns))
+
+    def to_json(self) -> dict[str, Any]:
+        """As one seed's entry of `result.json`."""
+        document: dict[str, Any] = {"learned": self.learned, "labels": self.labels.to_json()}
+        if self.reason is not None:
+            document["reason"] = self.reason
+        if self.learned:
+            document |= {"reward_head": self.reward_head, "curves": self.curves}
+        if self.returns is not None:
+            document |= {
+                "success": self.success,
+                "return": self.mean_return,
+                "episodes": len(self.returns),
+                "returns": self.returns,
+                "steps": self.steps,
+            }
+        return document
+
+
+@dataclass
+class Outcome:
+    """What came of a transfer: a result for each task, and a behaviour for each that could be learned."""
+
+    seed: int
+    deployment: int
+    results: dict[str, Result]
+    behaviours: dict[str, Behaviour] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    world_digest: str = ""
+    """of the world model's weights, the same before and after"""
+    interrupted: bool = False
+
+    def records(self) -> list[dict[str, Any]]:
+        """As entries of a run's `results.json`: success and return of every task that was evaluated."""
+        return [
+            {"seed": self.seed, "deployment": self.deployment, "metric": metric, "task": task, "value": value}
+            for task, result in self.results.items()
+            for metric, value in (("success", result.success), ("return", result.mean_return))
+            if value is not None
+        ]
+
+    def write(self, folder: Path) -> list[Path]:
+        """`<task>/deploy-000/result.json` beside those of other seeds, and the behaviour in `seed-0/` beside it."""
+        written = []
+        for task, result in self.results.items():
+            place = deployment_folder(folder / quote(task, safe=""), self.deployment)
+            place.mkdir(parents=True, exist_ok=True)
+            if task in self.behaviours:
+                self.behaviours[task].save(place / f"seed-{self.seed}")
+            path = place / "result.json"
+            try:
+                document = read_json(path)
+            except Unusable:
+                document = {"task": task, "deployment": self.deployment, "seeds": {}}
+            own = result.to_json()
+            document["seeds"][str(self.seed)] = own
+            shared = {name: own[name] for name in ("labels", "reward_head", "curves") if name in own}
+            write_json(path, shared | document)
+            written.append(path)
+        return written
+
+
+def transfer(
+    world: WorldModel,
+    store: Store,
+    tasks: Sequence[str],
+    config: RunConfig,
+    spec: EnvSpec,
+    seed: int,
+    deployment: int | None = None,
+    progress: Report | None = None,
+    stop: Stop | None = None,
+    envs: Envs | None = None,
+) -> Outcome:
+    """Policies for `tasks` from the data up to `deployment`, and their score. Never a gradient into the world model.
+
+    A task is the name of labels in the store, or `module:function` of stored observations and info, whose labels
+    are then added to the store under that name.
+    """
+    store = upto(store, deployment)
+    judges = {task: reward_function(task) for task in tasks if ":" in task and task not in spec.tasks}
+    for task, judge in judges.items():
+        label(store, task, judge)
+    before = digest(world)
+    results = {task: Result(summary_of(store, task)) for task in dict.fromkeys(tasks)}
+    outcome = Outcome(seed, store.deployments[-1].index, results, world_digest=before)
+    for result in results.values():
+        result.reason = result.labels.refusal
+    names = [task for task, result in results.items() if result.reason is None]
+    if not names:
+        return outcome
+    lesson = Lesson(world, store, {task: results[task].labels for task in names}, config, spec, seed)
+    try:
+        quiet, never = (lambda _: None), (lambda: False)
+        _learn_and_play(lesson, outcome, judges, progress or quiet, stop or never, envs)
+    finally:
+        lesson.sampler.close()
+    if digest(world) != before:
+        raise RuntimeError("the world model changed during transfer")
+    return outcome
+
+
+def _learn_and_play(
+    lesson: Lesson,
+    outcome: Outcome,
+    judges: Mapping[str, Judge],
+    progress: Report,
+    stop: Stop,
+    envs: Envs | None,
+) -> None:
+    """The three phases, each with its seconds; `stop` leaves the outcome marked as interrupted."""
+    with _timed(outcome, "reward"):
+        heads, reward_curves = lesson.train_heads(progress, stop)
+    outcome.interrupted = stop()
+    if outcome.interrupted:
+        return
+    errors = lesson.measure(heads)
+    with _timed(outcome, "behaviour"):
+        behaviours, curves = lesson.train_behaviours(heads, progress, stop)
+    outcome.interrupted = stop()
+    if outcome.interrupted:
+        return
+    greedy, actors = lesson.config.transfer.greedy, behaviours.agents.actor.model
+    for index, task in enumerate(lesson.tasks):
+        result = outcome.results[task]
+        result.learned = True
+        result.reward_head = {name: values[index] for name, values in errors.items()}
+        result.curves = _curves(reward_curves, curves, index)
+        actor = jax.tree.map(lambda x, i=index: x[i], actors)
+        outcome.behaviours[task] = Behaviour(lesson.world, actor, lesson.spec, task, greedy)
+    progress(Progress("evaluate", 0, lesson.config.transfer.episodes, {}))
+    policy = PopulationPolicy(lesson.world, actors, greedy)
+    with _timed(outcome, "evaluate"):
+        played = evaluate(policy, lesson.config, len(lesson.tasks), lesson.key(5), judges, stop, envs)
+    outcome.interrupted = stop()
+    for index, task in enumerate(lesson.tasks):
+        score(outcome.results[task], task, index, len(lesson.tasks), played)
+
+
+@contextmanager
+def _timed(outcome: Outcome, phase: str) -> Iterator[None]:
+    began = time.perf_counter()
+    yield
+    outcome.seconds[phase] = time.perf_counter() - began
+
+
+def _curves(reward: Curves, behaviour: Curves, index: int) -> dict[str, list[Any]]:
+    """One task's curves on one axis: the steps of its reward head, then those of its policy; None is a gap."""
+    names = {"reward_loss": (reward, "loss"), "reward_error": (reward, "error_rewarding")}
+    names |= {name: (behaviour, name) for name in ("return", "entropy", "value", "imagined_reward")}
+    last = reward["step"][-1]
+    gaps = {id(behaviour): len(reward["step"]), id(reward): 0}
+
+    def spread(curves: Curves, name: str) -> list[float | None]:
+        before = gaps[id(curves)]
+        values = [float(value[index]) for value in curves[name]]
+        total = len(reward["step"]) + len(behaviour["step"])
+        return [None] * before + values + [None] * (total - before - len(values))
+
+    steps = [*reward["step"], *(last + step for step in behaviour["step"])]
+    return {"step": steps} | {name: spread(*found) for name, found in names.items()}
+
+
+def score(result: Result, task: str, index: int, tasks: int, played: Played) -> None:
+    """Write down what task `index` of so many earned in its own lanes."""
+    if task not in played.returns:
+        result.reason = f"not evaluated: the environment reports no reward named {task}"
+        return
+    mine = slice(index * len(played.steps) // tasks, (index + 1) * len(played.steps) // tasks)
+    finished = played.finished[mine]
+    result.returns = [float(x) for x in played.returns[task][mine][finished]]
+    result.steps = [int(x) for x in played.steps[mine][finished]]
+
+
+def evaluation_seeds(episodes: int) -> np.ndarray:
+    """Seeds of the evaluation's episodes: more of them only adds to those there were."""
+    return np.random.SeedSequence(EVALUATION).generate_state(episodes).astype(np.int64) >> 1
+
+
+def evaluate(
+    policy: Policy,
+    config: RunConfig,
+    tasks: int,
+    key: PRNGKeyArray,
+    judges: Mapping[str, Judge] | None = None,
+    stop: Stop | None = None,
+    envs: Envs | None = None,
+) -> Played:
+    """Every task's actor in the same held-out episodes, many lanes at once; lanes are task-major."""
+    episodes, deploy = config.transfer.episodes, config.deploy
+    each = min(episodes, max(1, deploy.lanes // tasks))
+    rounds = -(-episodes // each)
+    seeds = np.full(each * rounds, NONE, np.int64)
+    seeds[:episodes] = evaluation_seeds(episodes)
+    by_lane = np.tile(seeds.reshape(rounds, each).T, (tasks, 1))
+
+    def in_processes(env: EnvConfig, lanes: int) -> LaneGroup:
+        return Vectoriser(env, lanes, min(deploy.workers, lanes), deploy.step_timeout)
+
+    with (envs or in_processes)(config.env, len(by_lane)) as group:
+        return play(policy, group, by_lane, key, judges=judges, max_failures=deploy.max_failures, stop=stop)
+
+
+def digest(tree: PyTree) -> str:
+    """Names exactly these weights."""
+    whole = hashlib.blake2b(digest_size=16)
+    for leaf in jax.tree.leaves(tree):
+        whole.update(np.ascontiguousarray(leaf).tobytes())
+    return whole.hexdigest()
