@@ -235,6 +235,8 @@ class MeasureConfig:
 
     levels: int = 20
     """held-out starts that the policies are sent to; the same for every method and seed; 0 sends them nowhere"""
+    first: int = 0
+    """number of the first of those starts; settings are chosen on others than results are reported on"""
     episodes: int = 0
     """episodes from each start, shared by the explorers; 0 is as many as a full population has explorers"""
     steps: int = 500
@@ -243,7 +245,7 @@ class MeasureConfig:
     """starts that are also drawn and filmed"""
 
     def __post_init__(self) -> None:
-        for name in ("levels", "episodes", "pictures"):
+        for name in ("levels", "first", "episodes", "pictures"):
             require(f"measure.{name}", getattr(self, name), getattr(self, name) >= 0, "0 or more")
         require("measure.steps", self.steps, self.steps >= 1, "at least 1")
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cascade.config import EnvConfig, RunConfig
+from cascade.config import EnvConfig, MeasureConfig, RunConfig
 from cascade.data.files import disk_errors
 from cascade.data.store import Store
 from cascade.deploy.rollout import film, rollout
@@ -33,9 +33,9 @@ FRAMES, FRAME_SIDE, PICTURE_SIDE = 12, 96, 240
 _held_out_loss = jax.jit(held_out_loss)
 
 
-def held_out_starts(count: int) -> list[int]:
+def held_out_starts(config: MeasureConfig) -> list[int]:
     """Reset seeds of the held-out starts: the same for every method, seed and deployment."""
-    return [HELD_OUT + i for i in range(count)]
+    return [HELD_OUT + config.first + i for i in range(config.levels)]
 
 
 def measure(
@@ -85,7 +85,7 @@ def held_out_episodes(policy: Policy, config: RunConfig, seed: int) -> list[Epis
     """
     levels = config.measure.levels
     shares = coverage.split_episodes(config.measure.episodes or config.explore.population, config.population)
-    starts = held_out_starts(levels) * max(shares)
+    starts = held_out_starts(config.measure) * max(shares)
     played = rollout(
         policy,
         config.env,
@@ -121,7 +121,7 @@ def look_at(
     """Arrays for figures: visits, paths, pictures, films, an open-loop prediction, and who differs from whom."""
     arrays: dict[str, np.ndarray] = {}
     population, levels = config.population, config.measure.levels
-    cells = level_map(config.env, levels, config.measure.pictures)
+    cells = level_map(config.env, config.measure)
     if cells is not None:
         visits, paths = _visits(episodes, population, levels, cells.reachable.shape[1:])
         arrays |= {"visits": visits, "paths": paths, "reachable": cells.reachable, "pictures": cells.pictures}
@@ -129,7 +129,7 @@ def look_at(
     else:
         arrays["distance"] = diversity.mean_distance(_visited(episodes, population, spec)).astype(np.float32)
     if config.measure.pictures:
-        arrays["films"] = _films(episodes, config.env, population)
+        arrays["films"] = _films(episodes, config, population)
         picture = open_loop_picture(world, episodes, spec)
         if picture is not None:
             arrays["open_loop"] = picture
@@ -148,7 +148,7 @@ def _numbers(
     return found
 
 
-def level_map(env: EnvConfig, levels: int, pictures: int) -> Map | None:
+def level_map(env: EnvConfig, config: MeasureConfig) -> Map | None:
     """Where agents can come to stand; None where a world has no cells."""
     if not env.id.startswith("minigrid:"):
         return None
@@ -156,10 +156,10 @@ def level_map(env: EnvConfig, levels: int, pictures: int) -> Map | None:
 
     world, reachable, drawn = make(env), [], []
     try:
-        for i, start in enumerate(held_out_starts(levels)):
+        for i, start in enumerate(held_out_starts(config)):
             world.reset(start)
             reachable.append(reachable_cells(world))
-            if i < pictures:
+            if i < config.pictures:
                 drawn.append(shrink(world.render(), PICTURE_SIDE))
     finally:
         world.close()
@@ -207,12 +207,12 @@ def _vectors(obs: Mapping[str, np.ndarray], spec: EnvSpec) -> np.ndarray:
     return np.concatenate(parts, 1)
 
 
-def _films(episodes: Sequence[Episode], env: EnvConfig, population: int) -> np.ndarray:
+def _films(episodes: Sequence[Episode], config: RunConfig, population: int) -> np.ndarray:
     """FRAMES evenly spaced frames of each explorer's first episode from the first start."""
-    films = []
+    films, start = [], held_out_starts(config.measure)[0]
     for explorer in range(population):
         episode = next(e for e in episodes if e.key[:2] == (explorer, 0))
-        frames = film(env, HELD_OUT, episode.action[:-1])
+        frames = film(config.env, start, episode.action[:-1])
         chosen = frames[np.linspace(0, len(frames) - 1, FRAMES).round().astype(int)]
         films.append(np.stack([shrink(frame, FRAME_SIDE) for frame in chosen]))
     return np.stack(films)
