@@ -16,33 +16,36 @@ MONTEZUMA = EnvConfig(id="atari:MontezumaRevenge", action_repeat=4)
 RIGHT, LEFT, NOOP = 3, 4, 0
 
 
-def console(rom, seed, sticky=0.25):
-    """The emulator alone, one frame at a time."""
-    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    ale = ale_py.ALEInterface()
-    ale.setInt("random_seed", seed)
-    ale.setFloat("repeat_action_probability", sticky)
-    ale.setInt("frame_skip", 1)
-    ale.loadROM(ale_py.roms.get_rom_path(rom))
-    ale.reset_game()
-    return ale
+class Console:
+    """The emulator alone, loaded anew, one frame at a time, with actions that stick by hand."""
+
+    def __init__(self, rom, seed):
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        self.ale = ale_py.ALEInterface()
+        self.ale.setInt("random_seed", seed + 1)  # there is nothing random left that it could change
+        self.ale.setFloat("repeat_action_probability", 0.0)
+        self.ale.setInt("frame_skip", 1)
+        self.ale.loadROM(ale_py.roms.get_rom_path(rom))
+        self.ale.reset_game()
+        self.rng, self.held = np.random.default_rng(seed), 0
+
+    def press(self, action, repeat=4):
+        """One action: the reward, the last two screens, whether the game is over."""
+        screens, reward = [], 0
+        for stick in self.rng.random(repeat):
+            if stick >= 0.25:
+                self.held = action
+            reward += self.ale.act(self.ale.getLegalActionSet()[self.held])
+            screens = [*screens[-1:], self.ale.getScreenGrayscale()]
+            if self.ale.game_over():
+                break
+        return reward, screens, self.ale.game_over()
 
 
 def shrunk(screen):
     """Averages over areas: 210x160 pixels with each repeated 32 and 2 times are 64x64 blocks of 105x5."""
     fine = np.repeat(np.repeat(screen.astype(np.int64), 32, 0), 2, 1)
     return np.rint(fine.reshape(64, 105, 64, 5).sum((1, 3)) / np.float32(105 * 5)).astype(np.uint8)
-
-
-def frames(ale, action, repeat=4):
-    """One action by hand: the reward, the last two screens, whether the game is over."""
-    screens, reward = [], 0
-    for _ in range(repeat):
-        reward += ale.act(ale.getLegalActionSet()[action])
-        screens.append(ale.getScreenGrayscale())
-        if ale.game_over():
-            break
-    return reward, screens[-2:], ale.game_over()
 
 
 @pytest.mark.parametrize(
@@ -53,15 +56,16 @@ def test_every_step_equals_the_emulators(game, rom):
     env = make(EnvConfig(id=f"atari:{game}", action_repeat=4))
     rng = np.random.default_rng(0)
     for seed in (0, 7):
-        ale = console(rom, seed)
-        np.testing.assert_array_equal(env.reset(seed).obs["image"][:, :, 0], shrunk(ale.getScreenGrayscale()))
+        raw = Console(rom, seed)
+        first = env.reset(seed)
+        np.testing.assert_array_equal(first.obs["image"][:, :, 0], shrunk(raw.ale.getScreenGrayscale()))
         for count in range(120):
             action = int(rng.integers(18))
             step = env.step(action)
-            reward, screens, over = frames(ale, action)
+            reward, screens, over = raw.press(action)
             assert step.rewards == {"reward": reward}
             assert (step.terminated, step.truncated) == (over, False)
-            assert step.info["lives"] == ale.lives()
+            assert step.info["lives"] == raw.ale.lives()
             if count % 10 == 0:
                 np.testing.assert_array_equal(step.obs["image"][:, :, 0], shrunk(np.maximum(*screens)))
 
@@ -69,14 +73,14 @@ def test_every_step_equals_the_emulators(game, rom):
 def test_scores_are_not_clipped_and_only_the_end_of_the_game_ends():
     """Frostbite pays tens; four lives are lost one after another, and the last one ends the episode."""
     env = make(EnvConfig(id="atari:Frostbite", action_repeat=4))
-    ale = console("frostbite", 3)
+    raw = Console("frostbite", 3)
     rng = np.random.default_rng(3)
     env.reset(3)
     lives, paid, step = [], set(), None
     while step is None or not step.terminated:
         action = int(rng.integers(18))
         step = env.step(action)
-        reward, _, over = frames(ale, action)
+        reward, _, over = raw.press(action)
         assert (step.rewards["reward"], step.terminated, step.truncated) == (reward, over, False)
         lives.append(int(step.info["lives"]))
         paid.add(step.rewards["reward"])
@@ -94,7 +98,7 @@ def test_the_repeat_is_not_applied_twice():
         world.reset(0)
     for _ in range(3):
         one, other = env.step(RIGHT), limited.step(RIGHT)
-        for _ in range(4):
+        for _ in range(4):  # what sticks is drawn frame by frame, so it is the same
             frame = single.step(RIGHT)
         np.testing.assert_array_equal(one.obs["image"], other.obs["image"])
         np.testing.assert_array_equal(one.info["position"], frame.info["position"])
@@ -138,13 +142,13 @@ def test_a_seed_is_an_episode_whatever_came_before():
 
 def test_actions_stick_differently_under_another_seed():
     env = make(MONTEZUMA)
-    paths = [[tuple(step.info["position"]) for step in play(env, seed)] for seed in (5, 6)]
+    paths = [[tuple(step.info["position"]) for step in play(env, seed, 120)] for seed in (5, 6)]
     assert paths[0] != paths[1]
 
 
-def play(env, seed):
+def play(env, seed, count=40):
     rng = np.random.default_rng(2)
-    return [env.reset(seed), *(env.step(int(rng.integers(18))) for _ in range(40))]
+    return [env.reset(seed), *(env.step(int(rng.integers(18))) for _ in range(count))]
 
 
 def test_workers_step_as_this_process_does():
@@ -164,11 +168,30 @@ def test_workers_step_as_this_process_does():
         there.wait(lanes)
 
 
-@pytest.mark.parametrize(("pixels", "size"), [(210, 64), (160, 64), (210, 84), (160, 61), (32, 64)])
-def test_area_weights_are_whole_and_cover_every_pixel_equally(pixels, size):
-    weights = atari.area_weights(pixels, size)
+@pytest.mark.parametrize(("pixels", "size"), [(210, 64), (160, 64), (210, 84), (160, 61), (32, 64), (64, 64)])
+def test_averages_are_whole_and_cover_every_line_equally(pixels, size):
+    averages = atari.Averages.of(pixels, size)
+    weights = averages.sums(np.eye(pixels))
+    assert weights.shape == (size, pixels)
     np.testing.assert_array_equal(weights, np.rint(weights))
-    assert len(set(weights.sum(0))) == len(set(weights.sum(1))) == 1
+    np.testing.assert_array_equal(weights.sum(1), averages.area)
+    assert len(set(weights.sum(0))) == 1
+    assert (np.diff(weights @ np.arange(pixels)) >= 0).all()
+
+
+def test_actions_stick_a_quarter_of_the_time():
+    """As the emulator's own stickiness does, which is seeded otherwise: the same law, not the same draws."""
+    env = make(EnvConfig(id="atari:MontezumaRevenge"))
+    env.reset(0)
+    stuck = 0
+    for count in range(4000):
+        before, pressed = env._held, count % 18
+        env.step(pressed)
+        stuck += env._held != env._actions[pressed]
+        assert env._held in (before, env._actions[pressed])
+        if count % 500 == 499:
+            env.reset(count)
+    assert stuck / 4000 == pytest.approx(0.25, abs=0.03)
 
 
 def test_other_sizes_and_names():

@@ -3,12 +3,15 @@
 A grey picture, the brighter of the last two frames at every pixel, averaged down to 64x64. All 18 actions, each
 held for `env.action-repeat` frames; at every frame the last one sticks with probability 0.25. Scores are not
 clipped and the loss of a life ends nothing. An episode is cut after 108,000 frames.
+
+The emulator can make actions stick by itself, but takes a new seed only when it loads a game, which costs as much
+as a few hundred actions. Here the seed of a reset decides what sticks, and the emulator goes back to a saved start.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import gcd
+from typing import NamedTuple
 
 import numpy as np
 from ale_py import ALEInterface, LoggerMode
@@ -46,22 +49,16 @@ class Atari:
     def __init__(self, rom: str, config: EnvConfig):
         if config.observation not in ("auto", "image"):
             raise SettingError("env.observation", config.observation, f"auto or image for {config.id}")
-        ALEInterface.setLoggerMode(LoggerMode.Error)
-        self._rom = get_rom_path(rom)
-        self._ale = ALEInterface()
-        self._ale.setFloat("repeat_action_probability", STICKY)
-        self._ale.setInt("frame_skip", 1)  # every frame is asked for, and the last two are looked at
         self._repeat = config.action_repeat
         self._limit = 0 if config.time_limit else FRAMES
-        self._frames = 0
         self._memory = MEMORY.get(rom, {})
-        self._ale.loadROM(self._rom)
+        self._ale = _emulator(rom)
         self._actions = self._ale.getLegalActionSet()
-        height, width = self._ale.getScreenDims()
+        self._start, self._first = self._ale.cloneState(), self._ale.getScreenGrayscale()
+        self._screen, self._before = np.zeros_like(self._first), np.zeros_like(self._first)
+        height, width = self._first.shape
         size = config.image_size
-        self._rows, self._columns = area_weights(height, size), area_weights(width, size).T
-        self._area = self._rows[0].sum() * self._columns[:, 0].sum()
-        self._screen, self._before = np.zeros((2, height, width), np.uint8)
+        self._rows, self._columns = Averages.of(height, size), Averages.of(width, size)
         self.spec = EnvSpec(
             name=config.id,
             observations={"image": ObservationSpec("image", (size, size, 1))},
@@ -71,20 +68,19 @@ class Atari:
         )
 
     def reset(self, seed: int) -> Timestep:
-        # The seed is read when a game is loaded, and only then.
-        self._ale.setInt("random_seed", seed % 2**31)
-        self._ale.loadROM(self._rom)
-        self._ale.reset_game()
+        self._ale.restoreState(self._start)
+        self._random = np.random.default_rng(seed)
+        self._held = self._actions[0]
         self._frames = 0
-        self._ale.getScreenGrayscale(self._screen)
-        return Timestep(self._observe(self._screen), {TASK: 0.0}, False, False, self._info())
+        return Timestep(self._observe(self._first), {TASK: 0.0}, False, False, self._info())
 
     def step(self, action: Action) -> Timestep:
         pressed = self._actions[int(action)]
         reward, ended, cut = 0.0, False, False
         self._before.fill(0)
-        for frame in range(self._repeat):
-            reward += self._ale.act(pressed)
+        for frame, sticks in enumerate(self._random.random(self._repeat) < STICKY):
+            self._held = self._held if sticks else pressed
+            reward += self._ale.act(self._held)
             self._frames += 1
             ended = bool(self._ale.game_over(with_truncation=False))
             cut = 0 < self._limit <= self._frames and not ended
@@ -104,8 +100,8 @@ class Atari:
         pass
 
     def _observe(self, screen: np.ndarray) -> dict[str, np.ndarray]:
-        total = self._rows @ screen.astype(np.float32) @ self._columns
-        return {"image": np.rint(total / self._area).astype(np.uint8)[:, :, None]}
+        total = self._columns.sums(self._rows.sums(screen).T).T
+        return {"image": np.rint(total / (self._rows.area * self._columns.area)).astype(np.uint8)[:, :, None]}
 
     def _info(self) -> dict[str, np.ndarray]:
         info: dict[str, np.ndarray] = {"lives": np.array(self._ale.lives(), np.int8)}
@@ -115,14 +111,41 @@ class Atari:
         return info
 
 
-@lru_cache
-def area_weights(pixels: int, size: int) -> np.ndarray:
-    """How much of each pixel of a line lies in each pixel of another, float32 [size, pixels].
+def _emulator(rom: str) -> ALEInterface:
+    """The game at its start. Every frame is asked for, and nothing is left to chance."""
+    ALEInterface.setLoggerMode(LoggerMode.Error)
+    ale = ALEInterface()
+    ale.setInt("frame_skip", 1)
+    ale.setFloat("repeat_action_probability", 0.0)
+    ale.loadROM(get_rom_path(rom))
+    ale.reset_game()
+    return ale
 
-    In units that make all of them whole, so that sums over a screen are exact in any order.
+
+class Averages(NamedTuple):
+    """Which lines of a picture lie in each line of a smaller one, and how much of them: int and float32 [n, size].
+
+    Weights are whole numbers, in units in which everything is, so that sums are exact in any order. No matrix
+    product is used: its threads would get in each other's way.
     """
-    unit = gcd(pixels, size)
-    theirs, ours = size // unit, pixels // unit
-    first, left = np.arange(pixels) * theirs, np.arange(size)[:, None] * ours
-    overlap = np.minimum(left + ours, first + theirs) - np.maximum(left, first)
-    return np.maximum(overlap, 0).astype(np.float32)
+
+    lines: np.ndarray
+    weights: np.ndarray
+    area: int
+
+    @classmethod
+    def of(cls, pixels: int, size: int) -> Averages:
+        """From `pixels` lines to `size`."""
+        unit = gcd(pixels, size)
+        theirs, ours = (
+            size // unit,
+            pixels // unit,
+        )  # how many units a line is, in the large and the small picture
+        edge = np.arange(size) * ours
+        lines = edge // theirs + np.arange(1 + -(-ours // theirs))[:, None]
+        overlap = np.minimum(edge + ours, (lines + 1) * theirs) - np.maximum(edge, lines * theirs)
+        return cls(np.minimum(lines, pixels - 1), np.maximum(overlap, 0).astype(np.float32), ours)
+
+    def sums(self, picture: np.ndarray) -> np.ndarray:
+        """The weighted sums of the lines, float32 [size, width]."""
+        return np.asarray((picture[self.lines] * self.weights[:, :, None]).sum(0))
