@@ -6,6 +6,7 @@ Processor time, over all threads of the process, hardly depends on what else the
 """
 
 import argparse
+import importlib.metadata
 import json
 import time
 from collections.abc import Callable
@@ -29,6 +30,7 @@ PRESETS = (
 )
 LANES = 20
 REPEATS = 5
+PACKAGES = ("ale-py", "crafter", "numba", "dm_control", "mujoco")
 
 
 def microseconds(act: Callable[[], int], seconds: float) -> dict[str, float]:
@@ -118,7 +120,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    results: dict = {"machine": describe(), "opengl": gl.choose(), "presets": {}, "emulators_own": {}}
+    packages = {name: importlib.metadata.version(name) for name in PACKAGES}
+    results: dict = {"machine": describe(), "packages": packages, "opengl": gl.choose()}
+    results |= {"presets": {}, "emulators_own": {}}
     for name in PRESETS:
         results["presets"][name] = ours(preset(name).env, args.seconds)
         print(name, results["presets"][name], flush=True)
