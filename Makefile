@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-EXTRAS := dev
+EXTRAS := dev,atari,crafter,dmc,minari,ray
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test quick lint format docs bench clean

@@ -3,8 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from cascade.config import WorldConfig
+from cascade.config import EnvConfig, WorldConfig
+from cascade.envs import gl, spec_of
+from cascade.errors import CascadeError, MissingExtra
 from cascade.specs import ActionSpec, EnvSpec, ObservationSpec
 from cascade.types import Batch
 
@@ -15,6 +18,16 @@ IMAGE = ObservationSpec("image", (16, 16, 3))
 SMALL = WorldConfig(
     deter=24, hidden=16, stoch=4, classes=5, cnn_depth=4, mlp_layers=2, mlp_units=16, precision="float32"
 )
+
+
+def shown(config: EnvConfig) -> EnvSpec:
+    """The spec of a world; the test is skipped where an extra or a system's package that it needs is missing."""
+    try:
+        return spec_of(config)
+    except CascadeError as error:
+        if isinstance(error, MissingExtra) or gl.ADVICE in str(error):
+            pytest.skip(str(error))
+        raise
 
 
 def env_spec(*kinds: str, action: str = "discrete", size: int = 3) -> EnvSpec:

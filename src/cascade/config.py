@@ -22,7 +22,7 @@ class EnvConfig:
     """Which world, and how it is shown."""
 
     id: str = "minigrid:FourRooms-v0"
-    """minigrid:NAME, gym:ID, probe:NAME, module:function, or an entry point's name"""
+    """minigrid:NAME, atari:GAME, crafter:world, dmc:walker, gym:ID, probe:NAME, module:function, or an entry point"""
     observation: Literal["auto", "grid", "image", "vector"] = "auto"
     """how it is observed, where the environment leaves a choice"""
     image_size: int = 64

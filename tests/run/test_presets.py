@@ -5,10 +5,10 @@ from functools import partial
 
 import jax
 import pytest
+from helpers import shown
 
 from cascade.config import RunConfig
-from cascade.envs import spec_of
-from cascade.errors import MissingExtra, SettingError
+from cascade.errors import SettingError
 from cascade.explore import population
 from cascade.presets import PRESETS, preset
 from cascade.presets.families import AGENT, WORLD
@@ -56,16 +56,8 @@ DISTINCT = sorted(
 @pytest.mark.parametrize("name", DISTINCT)
 def test_every_preset_fits_its_environment(name):
     config = preset(name)
-    before, after, _ = shapes(seen(config), config)
+    before, after, _ = shapes(shown(config.env), config)
     assert jax.tree.structure(before) == jax.tree.structure(after)
-
-
-def seen(config):
-    """What the environment of these settings shows, where what it needs is installed."""
-    try:
-        return spec_of(config.env)
-    except MissingExtra as error:
-        pytest.skip(str(error))
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))

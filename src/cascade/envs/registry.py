@@ -31,10 +31,17 @@ class Scheme:
     usage: str
     needs: str = ""
     extra: str = ""
+    repeats: bool = False
+    """its file sees to env.action-repeat itself, because not every repeated step has to be looked at"""
 
 
 SCHEMES = {
     "minigrid": Scheme("cascade.envs.minigrid:make", "minigrid:FourRooms-v0"),
+    "atari": Scheme(
+        "cascade.envs.atari:make", "atari:MontezumaRevenge", needs="ale_py", extra="atari", repeats=True
+    ),
+    "crafter": Scheme("cascade.envs.crafter_env:make", "crafter:world", needs="crafter", extra="crafter"),
+    "dmc": Scheme("cascade.envs.dmc:make", "dmc:walker", needs="dm_control", extra="dmc", repeats=True),
     "gym": Scheme("cascade.envs.gymnasium_env:make", "gym:CartPole-v1"),
     "probe": Scheme("cascade.envs.probe:make", "probe:chain"),
 }
@@ -45,8 +52,10 @@ def make(config: EnvConfig) -> Environment:
     world = _factory(config)(config)
     if not (isinstance(world, Environment) and isinstance(world.spec, EnvSpec)):
         world = _adapt(world, config)
-    if config.action_repeat > 1 or config.time_limit > 0:
-        world = Paced(world, config.action_repeat, config.time_limit)
+    scheme = SCHEMES.get(config.id.partition(":")[0])
+    repeat = 1 if scheme is not None and scheme.repeats else config.action_repeat
+    if repeat > 1 or config.time_limit > 0:
+        world = Paced(world, repeat, config.time_limit)
     return world
 
 
