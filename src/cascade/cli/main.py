@@ -9,6 +9,7 @@ from tyro.extras import subcommand_cli_from_dict
 
 from cascade.cli.bench import Bench
 from cascade.cli.output import console
+from cascade.cli.report import Report
 from cascade.cli.tabular import Tabular
 from cascade.errors import CascadeError
 
@@ -20,7 +21,7 @@ Every command takes --json: one JSON document on stdout, everything else on stde
 Seeds are written 3, 0-9 or 0,2,5 everywhere.
 """
 
-COMMANDS: dict[str, Callable[..., Any]] = {"bench": Bench, "tabular": Tabular}
+COMMANDS: dict[str, Callable[..., Any]] = {"bench": Bench, "report": Report, "tabular": Tabular}
 
 
 def main(args: Sequence[str] | None = None) -> None:

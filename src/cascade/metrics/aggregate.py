@@ -1,7 +1,7 @@
 """Aggregates over seeds and tasks, with intervals, by rliable's conventions.
 
 Scores are [runs, tasks]: one row for each seed. Resampling is stratified: seeds are redrawn within each task. It is
-written out here, over all resamples at once, because rliable's loop takes a hundred times longer and draws from the
+written out here, over all resamples at once, because rliable's loop takes some forty times longer and draws from the
 global generator whatever it is told; from the same seed both give the same intervals, and tests hold them together.
 """
 
@@ -100,7 +100,7 @@ def _interval(
 
 
 def _stream(seed: int) -> np.random.RandomState:
-    return np.random.RandomState(seed)  # noqa: NPY002  the generator rliable draws from
+    return np.random.RandomState(seed)  # the generator rliable draws from
 
 
 def _redraw(scores: np.ndarray, stream: np.random.RandomState, reps: int) -> np.ndarray:
