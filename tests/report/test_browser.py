@@ -1,4 +1,4 @@
-"""The page in a real browser: it draws, answers, and fits, with pointer or keyboard, light or dark, wide or narrow."""
+"""The page in a real browser: it draws, answers and fits, by pointer or keyboard, light or dark, wide or narrow."""
 
 import io
 
@@ -10,7 +10,9 @@ from synthetic_run import write_run
 
 from cascade.report.build import build
 
-pytestmark = pytest.mark.skipif(find_browser() is None, reason="no Chromium or Chrome is installed on this machine")
+pytestmark = pytest.mark.skipif(
+    find_browser() is None, reason="no Chromium or Chrome is installed on this machine"
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def show(browser, form: str, name: str, value: str) -> None:
 
 
 def markup(browser, key: str) -> str:
-    return browser.run(f"return document.querySelector('[data-key=\\"{key}\\"]').innerHTML")
+    return browser.run(f'return document.querySelector(`[data-key="{key}"]`).innerHTML')
 
 
 @pytest.mark.parametrize("view", ["", "#run-0", "#run-1"])
@@ -60,13 +62,15 @@ def test_it_loads_without_a_complaint_and_asks_for_nothing(browser, page, view):
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_figure_draws_something(browser, page, view, dark):
     browser.open(page, hash_=view, dark=dark)
-    empty = browser.run("return plots(document).filter((m) => !m.querySelector('svg, img, table, .bars, .forest')).map((m) => m.dataset.key)")
-    assert empty == []
-    keys = browser.run("return plots(document).filter((m) => m.dataset.kind !== 'tests').map((m) => m.dataset.key + '|' + m.dataset.kind)")
+    drawn = "m.querySelector('svg, img, table, .bars, .forest')"
+    name = "m.dataset.key + '|' + m.dataset.kind"
+    assert browser.run(f"return plots(document).filter((m) => !{drawn}).map((m) => {name})") == []
+    keys = browser.run(f"return plots(document).map((m) => {name})")
     for key, kind in (entry.split("|") for entry in keys):
         found = pixels(browser, f'[data-key="{key}"][data-kind="{kind}"]')
         assert found.std() > 2.0, key
-        assert (found.mean() < 128) == dark, key
+        if kind not in ("paths", "films", "open_loop"):  # pictures of the world keep their own colours
+            assert (found.mean() < 128) == dark, key
 
 
 def test_one_view_at_a_time(browser, page):
@@ -116,14 +120,18 @@ def test_the_comparison_follows_its_metric(browser, page):
     before = markup(browser, "compare-iqm")
     show(browser, 'form[data-link="compare"]', "metric", "3")
     assert markup(browser, "compare-iqm") != before
-    assert "Rewarding episodes" in browser.run("return document.querySelector('[data-kind=seeds] caption').textContent")
+    caption = browser.run("return document.querySelector('[data-kind=seeds] caption').textContent")
+    assert "Rewarding episodes" in caption
 
 
 def test_a_small_map_and_the_legend_can_be_pressed(browser, page):
     browser.open(page, hash_="#run-0")
     browser.run("document.querySelector('#run-0-visits [data-explorer=\"1\"]').click()")
     browser.settle()
-    assert browser.run("return document.querySelector('#run-0-visits [aria-pressed=true]').dataset.explorer") == "1"
+    assert (
+        browser.run("return document.querySelector('#run-0-visits [aria-pressed=true]').dataset.explorer")
+        == "1"
+    )
     lines = "return document.querySelectorAll('#run-0-curves-model .line').length"
     before = browser.run(lines)
     browser.run("document.querySelector('#run-0-curves-model .legend button').click()")
@@ -143,15 +151,20 @@ def test_hovering_reads_off_values(browser, page):
 
 
 def test_the_keyboard_alone_is_enough(browser, page):
-    """Tab reaches every control and chart in view; arrows read values; Enter and letters work the controls."""
-    browser.open(page, hash_="#run-0")
-    browser.run("document.body.focus()")
-    reached = []
+    """Tab reaches controls and charts in their order; arrows read values; Enter and digits work the controls."""
+    browser.open(page)
+    reached, charts = [], 0
     for _ in range(14):
         browser.press("Tab")
-        reached.append(browser.run("const a = document.activeElement; return a.id || a.name || a.textContent.trim() || a.tagName"))
+        reached.append(
+            browser.run("const a = document.activeElement; return a.id || a.name || a.textContent")
+        )
+        charts += browser.run("return document.activeElement.matches('svg[role=img]')")
     assert "Skip to the figures" in reached[0]
-    assert {"view", "theme", "Progress", "Settings", "svg"} <= set(reached)
+    assert reached[1:3] == ["view", "theme"]
+    assert "metric" in reached
+    assert charts == 1
+    browser.open(page, hash_="#run-0")
     browser.run("document.querySelector('#run-0-by-0 svg').focus()")
     assert browser.run("return getComputedStyle(document.activeElement).outlineStyle") != "none"
     browser.press("ArrowLeft")
@@ -171,24 +184,37 @@ def test_the_keyboard_alone_is_enough(browser, page):
 
 def test_settings_are_searched_and_tables_sorted(browser, page):
     browser.open(page, hash_="#run-0")
-    browser.run("const f = document.querySelector('#run-0 .filter'); f.closest('details').open = true; f.value = 'explore weight';"
-                "f.dispatchEvent(new Event('input', {bubbles: true}))")  # fmt: skip
-    rows = "return [...document.querySelectorAll('#run-0-settings tbody tr')].filter((r) => !r.hidden).map((r) => r.textContent)"
-    assert browser.run(rows) == ["explore.weight0.3"]
+    browser.run("""
+        const field = document.querySelector('#run-0 .filter');
+        field.closest('details').open = true;
+        field.value = 'explore weight';
+        field.dispatchEvent(new Event('input', {bubbles: true}));
+    """)
+    rows = browser.run("""
+        const rows = [...document.querySelectorAll('#run-0-settings tbody tr')];
+        return rows.filter((row) => !row.hidden).map((row) => row.textContent);
+    """)
+    assert rows == ["explore.weight0.3"]
     browser.open(page)
-    head = "document.querySelector('[data-kind=seeds] thead th:nth-child(2) button')"
-    column = "return [...document.querySelectorAll('[data-kind=seeds] tbody td:nth-child(2)')].map((c) => parseFloat(c.textContent))"
-    browser.run(f"{head}.click()")
-    assert browser.run(column) == sorted(browser.run(column))
-    browser.run(f"{head}.click()")
-    assert browser.run(column) == sorted(browser.run(column), reverse=True)
+    sort = "document.querySelector('[data-kind=seeds] thead th:nth-child(2) button').click();"
+    column = """
+        const cells = [...document.querySelectorAll('[data-kind=seeds] tbody td:nth-child(2)')];
+        return cells.map((cell) => parseFloat(cell.textContent));
+    """
+    up, down = browser.run(sort + column), browser.run(sort + column)
+    assert up == sorted(up)
+    assert down == up[::-1]
 
 
 def test_films_play_and_follow_the_slider(browser, page):
     browser.open(page, hash_="#run-0")
     where = "return document.querySelector('#run-0-films .player div').style.backgroundPosition"
     before = browser.run(where)
-    browser.run("const s = document.querySelector('#run-0-films input'); s.value = 3; s.dispatchEvent(new Event('input'))")
+    browser.run("""
+        const slider = document.querySelector('#run-0-films input');
+        slider.value = 3;
+        slider.dispatchEvent(new Event('input'));
+    """)
     moved = browser.run(where)
     assert moved != before
     browser.run("document.querySelector('#run-0-films button').click()")
@@ -202,13 +228,18 @@ def test_films_play_and_follow_the_slider(browser, page):
 def test_nothing_sticks_out_on_a_phone(browser, page, view, width):
     browser.open(page, width=width, height=800, hash_=view)
     assert browser.run("return document.documentElement.scrollWidth") == width
-    wide = browser.run("return [...document.querySelectorAll('main svg, main figure, main form')].filter((e) => e.offsetParent !== null || e.tagName === 'svg')"
-                       ".filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.closest('[id]').id)")  # fmt: skip
+    wide = browser.run("""
+        const found = [...document.querySelectorAll('main svg, main figure, main form')];
+        const shown = found.filter((e) => e.getClientRects().length);
+        return shown.filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.closest('[id]').id);
+    """)
     assert wide == []
 
 
 def test_dark_and_light_pages(browser, page):
-    background = "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
+    background = (
+        "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
+    )
     browser.open(page, dark=False)
     assert min(browser.run(background)) > 200
     browser.run("document.getElementById('theme').click()")
@@ -222,11 +253,17 @@ def test_dark_and_light_pages(browser, page):
 def test_words_stand_out_from_the_page(browser, page):
     """Contrast of text and of quiet text, light and dark: at least 4.5 to 1."""
     script = """
-      const probe = document.createElement('p'); document.body.append(probe);
-      const rgb = (name) => { probe.style.color = `var(${name})`; return getComputedStyle(probe).color.match(/[\\d.]+/g).slice(0, 3).map(Number); };
-      const light = (c) => c.map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((s, v, i) => s + v * [0.2126, 0.7152, 0.0722][i], 0);
-      const ratio = (a, b) => { const [x, y] = [light(rgb(a)), light(rgb(b))].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
-      return [['--ink', '--bg'], ['--soft', '--bg'], ['--soft', '--card'], ['--accent', '--bg'], ['--accent', '--card']].map(([a, b]) => ratio(a, b));
+        const probe = document.createElement('p');
+        document.body.append(probe);
+        const rgb = (name) => {
+          probe.style.color = `var(${name})`;
+          return getComputedStyle(probe).color.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255);
+        };
+        const linear = (v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+        const light = (c) => 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
+        const pairs = [['ink', 'bg'], ['soft', 'bg'], ['soft', 'card'], ['accent', 'bg'], ['accent', 'card']];
+        return pairs.map((pair) => pair.map((name) => light(rgb('--' + name))).sort((a, b) => b - a))
+          .map(([x, y]) => (x + 0.05) / (y + 0.05));
     """
     for dark in (False, True):
         browser.open(page, dark=dark)

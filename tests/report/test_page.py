@@ -286,8 +286,13 @@ def test_the_command(little, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("args", "words"),
-    [(["nowhere"], "nowhere: expected a run folder"), (["a", "b"], "--out"), (["RUN", "--out", "FILE/x"], "--out")],
-)  # fmt: skip
+    [
+        (["nowhere"], "nowhere: expected a run folder"),
+        ([], "RUN: got"),
+        (["a", "b"], "--out"),
+        (["RUN", "--out", "FILE/x"], "--out"),
+    ],
+)
 def test_refusals_are_one_line(made, tmp_path, capsys, args, words):
     runs, _, _ = made
     (tmp_path / "file").write_text("")

@@ -13,7 +13,11 @@ from cascade.cli.output import print_json, say
 class Report:
     """Make one self-contained page from one or more runs, with every figure as PNG and SVG and its numbers as CSV."""
 
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN ...]")]
+    runs: Annotated[
+        tuple[Path, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="RUN [RUN ...]", help_behavior_hint="(required)"),
+    ]
     """Run folders; several are compared."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: RUN/report)")] = (
         None
@@ -27,8 +31,10 @@ class Report:
         from cascade.errors import SettingError
         from cascade.report.build import build
 
-        if self.out is None and len(self.runs) != 1:
-            raise SettingError("--out", None, "a folder for the page when there is more than one run")
+        if not self.runs:
+            raise SettingError("RUN", "nothing", "one or more run folders")
+        if self.out is None and len(self.runs) > 1:
+            raise SettingError("--out", "nothing", "a folder for the page when there is more than one run")
         built = build(self.runs, self.out if self.out is not None else self.runs[0] / "report")
         for note in built.notes:
             say(f"note: {note}")

@@ -51,8 +51,6 @@ class _Work:
 
 def build(paths: Sequence[Path], out: Path) -> Built:
     """Write index.html and figures/ into `out`."""
-    if not paths:
-        raise CascadeError("RUN: got nothing, expected one or more run folders")
     folders = _folders(paths)
     for path in paths:
         if not (path / "run.json").is_file():

@@ -97,7 +97,7 @@ def _overview(groups: Sequence[Group], found: Sequence[Comparison]) -> str:
             row.append(_words(fitting[0].final(g.label), fitting[0].table.about.unit) if fitting else "–")
         rows.append(row)
     caption = "Interquartile mean and 95 % interval after the last common deployment"
-    return section("compare-overview", "In one look", "Higher is better, unless a metric says otherwise.",
+    return section("compare-overview", "In one look", "Higher is better, except for losses.",
                    table(["method", "seeds", *labels], rows, caption))  # fmt: skip
 
 
@@ -132,6 +132,7 @@ def _data(c: Comparison, colors: dict[str, str]) -> Document:
         "environment": c.environment,
         "unit": c.table.about.unit,
         "says": c.table.about.says,
+        "lower": c.table.about.lower,
         "deployment": c.deployment,
         "groups": [
             {

@@ -10,7 +10,7 @@ import numpy as np
 from cascade.metrics.coverage import coverage
 from cascade.report import plots
 from cascade.report.files import Files
-from cascade.report.html import Part, controls, frame, section, select, tag
+from cascade.report.html import Chapter, Part, controls, frame, section, select, tag
 from cascade.report.load import Run, list_measures, read_measure
 from cascade.report.pictures import LEVELS, Album, contact_sheet, is_picture, measure
 from cascade.report.predictions import stack
@@ -47,7 +47,7 @@ WORDS = {
 """Of each figure: its title, one sentence, and words for those who do not see it."""
 
 
-def explorers_section(part: Part, run: Run, ident: str, files: Files, budget: int) -> tuple[str, str] | None:
+def explorers_section(part: Part, run: Run, ident: str, files: Files, budget: int) -> Chapter | None:
     """The chapter, as far as `budget` bytes go: whole seeds first, of each the last deployment before others."""
     shown, kept, album = _within(run, budget)
     if not shown:

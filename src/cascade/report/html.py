@@ -9,6 +9,8 @@ from html import escape
 from typing import Any
 
 Document = dict[str, Any]
+Chapter = tuple[str, str]
+"""Its short name and its HTML."""
 
 
 @dataclass

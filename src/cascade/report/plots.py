@@ -88,6 +88,22 @@ def learning(phase: Phase) -> Figure:
     return figure
 
 
+def transfer_learning(sets: dict[str, Document], names: Sequence[str]) -> Figure:
+    """How each task was learned: a panel for each value, a line for each task and deployment."""
+    figure, panels = grid(len(names))
+    with rc_context(RC_PAGE):
+        for axes, name in zip(panels, names, strict=True):
+            for number, (label, found) in enumerate(sets.items()):
+                if name in found:
+                    y = np.array(found[name], dtype=float).reshape(len(found["x"]), -1).mean(axis=1)
+                    axes.plot(
+                        found["x"], y, color=EXPLORERS[number % len(EXPLORERS)], linewidth=1.2, label=label
+                    )
+            axes.set(title=name.replace("_", " "), xlabel="step")
+        panels[-1].legend(fontsize=6)
+    return figure
+
+
 def matrices(found: dict[int, np.ndarray]) -> Figure:
     """Distance between explorers after each deployment, mean over seeds."""
     figure, panels = grid(len(found), columns=5)

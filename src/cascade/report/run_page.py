@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from cascade.report import curves, plots
+from cascade.report.cards import metric_cards
 from cascade.report.explorers import explorers_section
 from cascade.report.files import Files
-from cascade.report.html import Part, controls, frame, section, select, table, tag, text
+from cascade.report.html import Chapter, Part, controls, frame, section, select, table, tag, text
 from cascade.report.load import Run, clean
 from cascade.report.series import Table, number, seconds, tables
 from cascade.report.style import COLORS, GRAY, NAMES, PHASES
+from cascade.report.transfer_page import TRANSFER, transfer_section
 
 Document = dict[str, Any]
 TILES = (
@@ -22,7 +24,6 @@ TILES = (
     "population_diversity",
     "held_out_loss",
 )
-TRANSFER = ("success", "return")
 
 
 def run_part(run: Run, ident: str, root: Path, points: int, budget: int, folder: str) -> Part:
@@ -30,11 +31,9 @@ def run_part(run: Run, ident: str, root: Path, points: int, budget: int, folder:
     part, files = Part(), Files(root, folder)
     found = tables(run.records)
     chapters = [
-        _by_deployment(
-            part, run, ident, [t for t in found if t.metric not in (*TRANSFER, "episodes")], files
-        ),
+        _progress(part, run, ident, [t for t in found if t.metric not in (*TRANSFER, "episodes")], files),
         explorers_section(part, run, ident, files, budget),
-        _transfer(part, run, ident, [t for t in found if t.metric in TRANSFER], files),
+        transfer_section(part, run, ident, [t for t in found if t.metric in TRANSFER], files),
         _learning(part, run, ident, files, points),
         _time(part, run, ident, files),
         _settings(run, ident),
@@ -43,7 +42,7 @@ def run_part(run: Run, ident: str, root: Path, points: int, budget: int, folder:
     return part
 
 
-def _contents(chapters: list[tuple[str, str] | None]) -> str:
+def _contents(chapters: list[Chapter | None]) -> str:
     """Links to the chapters that there are; a chapter's first id and title are its own."""
     shown = [
         tag("a", text(title), href="#" + html.split('id="', 1)[1].split('"', 1)[0])
@@ -91,139 +90,17 @@ def _tile(label: str, value: str, detail: str) -> str:
     return tag("div", tag("dt", text(label)), tag("dd", tag("b", text(value)), tag("small", text(detail))))
 
 
-def table_data(shown: Table, color: str) -> Document:
-    """A table for the page, multiplied as it is shown."""
-    found = shown.intervals()
-    ends = [[None if i is None else shown.scale * i[part] for i in found] for part in range(3)]
-    return {
-        "label": shown.label,
-        "says": shown.about.says,
-        "unit": shown.about.unit,
-        "color": color,
-        "deployments": shown.deployments,
-        "seeds": shown.seeds,
-        "values": clean(shown.scale * shown.values),
-        "mean": clean(ends[0]),
-        "low": clean(ends[1]),
-        "high": clean(ends[2]),
-    }
-
-
-def _numbers(found: list[Table], files: Files, name: str) -> list[str]:
-    """Values as they were recorded."""
-    rows = [
-        [shown.metric, shown.task or "", seed, deployment, value]
-        for shown in found
-        for deployment in shown.deployments
-        for seed, value in shown.at(deployment).items()
-    ]
-    return files.numbers(name, ["metric", "task", "seed", "deployment", "value"], rows)
-
-
-def _sentence(shown: Table) -> str:
-    """What a figure shows, for those who do not see it."""
-    unit = shown.about.unit
-    values = [
-        f"{number(found.value, unit)} after deployment {k}"
-        for k, found in zip(shown.deployments, shown.intervals(), strict=True)
-        if found is not None
-    ]
-    return f"{shown.label}, mean over seeds: {', '.join(values)}."
-
-
-def _by_deployment(
-    part: Part, run: Run, ident: str, found: list[Table], files: Files
-) -> tuple[str, str] | None:
+def _progress(part: Part, run: Run, ident: str, found: list[Table], files: Files) -> Chapter | None:
     if not found:
         return None
-    color = COLORS.get(run.method, GRAY)
-    paths = files.figure("deployments", plots.by_deployment(found, color)) + _numbers(
-        found, files, "deployments"
-    )
-    cards = [
-        frame(part, f"{ident}-by-{number}", "metric", shown.label, shown.about.says, _sentence(shown),
-              table_data(shown, color), paths, wide=False)
-        for number, shown in enumerate(found)
-    ]  # fmt: skip
+    cards = metric_cards(part, f"{ident}-by", found, COLORS.get(run.method, GRAY), files, "deployments")
     says = (
         "After each deployment and the training that follows: each seed, their mean, and its 95 % interval."
     )
     return "Progress", section(f"{ident}-progress", "Progress", says, tag("div", *cards, class_="cards"))
 
 
-def _transfer(part: Part, run: Run, ident: str, found: list[Table], files: Files) -> tuple[str, str] | None:
-    if not found:
-        return None
-    color = COLORS.get(run.method, GRAY)
-    paths = files.figure("transfer", plots.by_deployment(found, color)) + _numbers(found, files, "transfer")
-    cards = [
-        frame(part, f"{ident}-task-{number}", "metric", shown.label, shown.about.says, _sentence(shown),
-              table_data(shown, color), paths, wide=False)
-        for number, shown in enumerate(found)
-    ]  # fmt: skip
-    rows = [
-        [
-            shown.label,
-            str(k),
-            str(len(shown.at(k))),
-            number(i.value, unit),
-            number(i.low, unit),
-            number(i.high, unit),
-        ]
-        for shown in found
-        for unit in [shown.about.unit]
-        for k, i in zip(shown.deployments, shown.intervals(), strict=True)
-        if i is not None
-    ]
-    listed = table(["measure", "deployment", "seeds", "mean", "low", "high"], rows,
-                   "Zero-shot results with 95 % bootstrap intervals over seeds")  # fmt: skip
-    curves_card = _transfer_curves(part, run, ident, files)
-    says = (
-        "Tasks named only afterwards: a policy learned from the stored data alone, then tested in the world."
-    )
-    body = tag("div", *cards, curves_card, class_="cards two" if len(cards) in (2, 4) else "cards") + tag(
-        "details", tag("summary", "As a table"), listed
-    )
-    return "Transfer", section(f"{ident}-transfer", "Zero-shot transfer", says, body)
-
-
-def _transfer_curves(part: Part, run: Run, ident: str, files: Files) -> str:
-    """How the reward head and the behaviour policy learned, where that was kept."""
-    sets: dict[str, Document] = {}
-    rows: list[list[Any]] = []
-    for document in run.transfers:
-        steps, values = _logged(document.get("curves"))
-        if values:
-            task, deployment = document.get("task"), document.get("deployment")
-            sets[f"{task}, deployment {deployment}"] = {"x": steps} | {
-                key: clean(y) for key, y in values.items()
-            }
-            for key, column in values.items():
-                rows += [[task, deployment, step, key, y] for step, y in zip(steps, column, strict=True)]
-    if not sets:
-        return ""
-    paths = files.numbers("transfer-curves", ["task", "deployment", "step", "value", "number"], rows)
-    names = list(dict.fromkeys(key for found in sets.values() for key in found if key != "x"))
-    form = controls(
-        select("set", "Task", [(name, name) for name in sets], list(sets)[-1]),
-        select("value", "Value", [(name, name.replace("_", " ")) for name in names]),
-    )
-    says = "The reward head on frozen features, and the policy in imagination."
-    alt = "Learning curves of the reward head and the behaviour policy."
-    title = "How the policy learned"
-    return frame(part, f"{ident}-transfer-curves", "sets", title, says, alt, {"sets": sets}, paths, form)
-
-
-def _logged(found: Any) -> tuple[list[Any], dict[str, list[Any]]]:
-    """Steps, and every list of the same length beside them."""
-    steps = found.get("step") if isinstance(found, dict) else None
-    if not isinstance(steps, list):
-        return [], {}
-    columns = {key: y for key, y in found.items() if key != "step" and isinstance(y, list)}
-    return steps, {key: y for key, y in columns.items() if len(y) == len(steps)}
-
-
-def _learning(part: Part, run: Run, ident: str, files: Files, points: int) -> tuple[str, str] | None:
+def _learning(part: Part, run: Run, ident: str, files: Files, points: int) -> Chapter | None:
     found = curves.phases(run.logs)
     cards = []
     for phase in found:
@@ -258,7 +135,7 @@ def _points(curve: curves.Curve) -> Document:
     return {"x": clean(curve.steps, 6), "y": clean(curve.values.T, 4)}
 
 
-def _time(part: Part, run: Run, ident: str, files: Files) -> tuple[str, str] | None:
+def _time(part: Part, run: Run, ident: str, files: Files) -> Chapter | None:
     names = plots.phase_order(run.phases)
     deployments = sorted({int(phase.get("deployment", 0)) for phase in run.phases})
     if not names:
@@ -283,7 +160,7 @@ def _time(part: Part, run: Run, ident: str, files: Files) -> tuple[str, str] | N
     return "Time", section(f"{ident}-time", "Time", "How long each phase took.", card)
 
 
-def _settings(run: Run, ident: str) -> tuple[str, str] | None:
+def _settings(run: Run, ident: str) -> Chapter | None:
     flat = {
         **_flat(run.settings),
         **{f"machine.{key}": v for key, v in _flat(run.info.get("machine") or {}).items()},

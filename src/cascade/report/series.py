@@ -19,6 +19,8 @@ class Metric(NamedTuple):
     label: str
     says: str
     unit: str = ""
+    lower: bool = False
+    """whether lower is better"""
 
 
 METRICS = {
@@ -31,7 +33,7 @@ METRICS = {
     "dataset_diversity": Metric("Dataset diversity", "Mean distance between stored observations."),
     "deployed_distance": Metric("Deployed distance", "Distance between explorers in the states they really visited."),
     "information_gain": Metric("Information gain", "Disagreement of the ensemble where the explorers go."),
-    "held_out_loss": Metric("Held-out loss", "Loss of the world model on episodes it never saw; lower is better."),
+    "held_out_loss": Metric("Held-out loss", "Loss of the world model on episodes it never saw.", lower=True),
     "episodes": Metric("Episodes", "Episodes of the deployment."),
 }  # fmt: skip
 ORDER = {name: number for number, name in enumerate(METRICS)}

@@ -35,7 +35,7 @@ const duration = (s) => (s < 90 ? `${s < 10 ? s.toFixed(1) : s.toFixed(0)} s` : 
 function ticks(low, high, count) {
   const raw = (high - low) / Math.max(count, 1);
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw * 0.999);
+  const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= raw * 0.85);
   const found = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(Number((i * step).toPrecision(12)));
   return found;

@@ -16,6 +16,7 @@ function lineChart(mount, spec) {
   const py = (y) => box.top + (1 - share(y)) * tall;
   const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", tabindex: 0, "aria-label": spec.alt });
   axes(chart, { spec, box, width, height, x0, x1, y0, y1, px, py, xs });
+  if (lines.filter((line) => !line.faint).length > 4) chart.classList.add("many");
   for (const line of lines) drawLine(chart, line, px, py, spec.log);
   mount.append(chart);
   follow(mount, chart, { lines, spec, px, py, box, height, x0, x1, inner });

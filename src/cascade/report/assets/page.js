@@ -33,7 +33,7 @@ drawers["compare-curves"] = (mount, data, choice) => {
     lines: metric.groups.map((g) => ({ name: g.name, hue: g.color, x: g.deployments, y: part(0)(g), low: part(1)(g), high: part(2)(g), dots: true })),
     xLabel: "deployment", unit: metric.unit, whole: true, height: 340, alt: `${metric.label}. ${mount.dataset.alt}`,
   });
-  mount.append(el("p", { class: "says" }, metric.says));
+  mount.append(el("p", { class: "says" }, metric.says + (metric.lower ? " Lower is better." : "")));
 };
 drawers["compare-iqm"] = (mount, data, choice) => {
   const metric = metricOf(data, choice);
@@ -43,6 +43,7 @@ drawers["compare-iqm"] = (mount, data, choice) => {
 drawers["compare-improvement"] = (mount, data, choice) => {
   const metric = metricOf(data, choice), color = Object.fromEntries(metric.groups.map((g) => [g.name, g.color]));
   forest(mount, metric.pairs.map((p) => ({ name: `${p.first} over ${p.second}`, hue: color[p.first], ends: p.improvement, count: 2 })), { unit: "%", low: 0, high: 100, half: 50 });
+  if (metric.lower) mount.append(el("p", { class: "says" }, "Lower is better here: below 50 % the first of a pair is the better one."));
 };
 drawers.tests = (mount, data, choice) => {
   const metric = metricOf(data, choice);
