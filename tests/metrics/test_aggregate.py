@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from rliable import metrics
+from rliable import library, metrics
 from scipy import stats
 
 from cascade.metrics.aggregate import (
@@ -13,7 +13,6 @@ from cascade.metrics.aggregate import (
     mean_interval,
     paired_difference,
     probability_of_improvement,
-    seeded,
 )
 
 
@@ -61,13 +60,35 @@ def test_one_seed_has_no_interval():
     assert probability_of_improvement(np.array([[3.0]]), np.array([[1.0]])) == Interval(1.0, 1.0, 1.0)
 
 
-def test_the_global_generator_is_left_as_it_was():
+def rliables(statistic, *arrays: np.ndarray) -> tuple[float, float]:
+    """The interval of rliable itself, whose draws come from the global generator."""
+    before = np.random.get_state()  # noqa: NPY002
+    np.random.seed(0)  # noqa: NPY002
+    data = arrays[0] if len(arrays) == 1 else list(arrays)
+    _, ends = library.get_interval_estimates({"it": data}, statistic, reps=2000)
+    np.random.set_state(before)  # noqa: NPY002
+    return tuple(np.asarray(ends["it"]).reshape(-1).tolist())
+
+
+@pytest.mark.parametrize(("runs", "tasks"), [(10, 1), (5, 3), (8, 2)])
+def test_intervals_are_rliables_from_the_same_seed(runs, tasks):
+    found = scores(runs, tasks)
+    assert iqm_interval(found)[1:] == pytest.approx(rliables(metrics.aggregate_iqm, found), abs=1e-12)
+    assert mean_interval(found)[1:] == pytest.approx(rliables(metrics.aggregate_mean, found), abs=1e-12)
+
+
+def test_the_interval_of_improvement_is_rliables_up_to_resampling():
+    x, y = scores(9, 2), scores(7, 2, seed=1, shift=-0.5)
+    theirs = rliables(metrics.probability_of_improvement, x, y)
+    assert probability_of_improvement(x, y)[1:] == pytest.approx(theirs, abs=0.03)
+
+
+def test_the_global_generator_is_left_alone():
     np.random.seed(7)  # noqa: NPY002
     expected = np.random.random()  # noqa: NPY002
     np.random.seed(7)  # noqa: NPY002
     iqm_interval(scores(4, 2))
-    with pytest.raises(RuntimeError), seeded(3):
-        raise RuntimeError
+    probability_of_improvement(scores(4, 2), scores(4, 2, seed=1))
     assert np.random.random() == expected  # noqa: NPY002
 
 

@@ -74,6 +74,7 @@ def kill_at(out: Path, cache: Path, moment: Moment, number: int = signal.SIGKILL
 def summary(out: Path) -> dict[str, object]:
     """What must not depend on kills: weights, data, results, and which steps were logged."""
     import numpy as np
+    from run_helpers import saved_state
 
     from cascade.run.api import open_run
     from cascade.run.checkpoint import Checkpoints, named_leaves
@@ -82,7 +83,7 @@ def summary(out: Path) -> dict[str, object]:
     run = open_run(out)
     checkpoints = Checkpoints(Folder(out).checkpoints(run.seeds), read_only=True)
     weights = hashlib.blake2b()
-    for name, leaf in sorted(named_leaves(run._state(run.seeds[0])).items()):
+    for name, leaf in sorted(named_leaves(saved_state(run, run.seeds[0])).items()):
         weights.update(name.encode() + np.asarray(leaf).tobytes())
     lines = [json.loads(line) for line in Folder(out).metrics.read_text().splitlines()]
     steps = [(line["deployment"], line["phase"], line["step"]) for line in lines]

@@ -14,9 +14,11 @@ import numpy as np
 from cascade.config import EnvConfig, RunConfig
 from cascade.presets import preset
 from cascade.presets.smoke import smoke
-from cascade.run.api import Run, Silent, open_run
-from cascade.run.checkpoint import named_leaves
-from cascade.run.state import Position
+from cascade.run import state
+from cascade.run.api import Run, Silent, groups, open_run
+from cascade.run.checkpoint import Checkpoints, named_leaves
+from cascade.run.folder import Folder
+from cascade.run.state import Position, State
 
 SEEDS = (0, 1)
 
@@ -34,10 +36,19 @@ def tiny(**changes: object) -> RunConfig:
     return replace(config, **changes)
 
 
+def saved_state(run: Run, seed: int = 0) -> State:
+    """A seed's part of the last checkpoint, optimisers and all."""
+    group = next(group for group in groups(run.spec, run.seeds) if seed in group)
+    keys = state.seed_keys(group)
+    like = jax.eval_shape(lambda: state.create(run.spec, run.settings, keys))
+    checkpoints = Checkpoints(Folder(run.path).checkpoints(group), read_only=True)
+    return state.of_seed(checkpoints.restore({"state": like})["state"], group.index(seed))
+
+
 def weights(run: Run | Path, seed: int = 0) -> dict[str, np.ndarray]:
     """Everything that was learned, by name."""
     run = run if isinstance(run, Run) else open_run(run)
-    return {name: np.asarray(leaf) for name, leaf in named_leaves(run._state(seed)).items()}
+    return {name: np.asarray(leaf) for name, leaf in named_leaves(saved_state(run, seed)).items()}
 
 
 def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from run_helpers import SEEDS, Signals, finite, same, tiny, traces, weights
+from run_helpers import SEEDS, Signals, finite, same, saved_state, tiny, traces, weights
 
 import cascade
 from cascade.data.journal import Journal
@@ -148,7 +148,7 @@ def test_a_run_can_be_made_longer_when_changes_are_allowed(tmp_path):
 
 def test_random_has_no_explorers_and_pp2e_shares_the_compiled_step_of_cascade(whole, tmp_path):
     run = cascade.run(tiny(method="random", model_steps=8), tmp_path / "random")
-    assert run._state(0).explorers is None
+    assert saved_state(run).explorers is None
     assert "information_gain" not in {item["metric"] for item in run.results}
     assert run.explorers().initial(3) == ()
     before = traces(train.train_explorers)
@@ -193,7 +193,7 @@ def test_updates_that_are_not_finite_are_skipped_counted_and_end_the_run(tmp_pat
     ):
         cascade.run(config, tmp_path / "run")
     saved = cascade.open(tmp_path / "run")
-    assert finite(saved._state(0)), "the last checkpoint is from before"
+    assert finite(saved_state(saved)), "the last checkpoint is from before"
     assert saved.store().steps == 240
 
 

@@ -11,8 +11,10 @@ from tyro.extras import subcommand_cli_from_dict
 from cascade.cli.bench import Bench
 from cascade.cli.output import console
 from cascade.cli.presets import Presets
+from cascade.cli.report import Report
 from cascade.cli.run import Run, prepare
 from cascade.cli.tabular import Tabular
+from cascade.cli.transfer import Transfer
 from cascade.errors import CascadeError
 
 DESCRIPTION = """\
@@ -25,6 +27,8 @@ Seeds are written 3, 0-9 or 0,2,5 everywhere.
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "run": Run,
+    "transfer": Transfer,
+    "report": Report,
     "presets": Presets,
     "bench": Bench,
     "tabular": Tabular,

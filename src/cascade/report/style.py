@@ -51,3 +51,24 @@ RC: dict[str, Any] = {
     "svg.hashsalt": "cascade",
     "svg.fonttype": "path",
 }
+
+# One colour per explorer, in turn.
+EXPLORERS = (
+    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00",
+    "#56B4E9", "#8C6D31", "#7B5EA7", "#B8A300", "#5B6770",
+)  # fmt: skip
+PHASES = {"deploy": _GREEN, "model": _BLUE, "explore": _ORANGE, "measure": "#CC79A7", "transfer": "#7B5EA7"}
+OTHERS = ("#009E73", "#CC79A7", "#56B4E9", "#7B5EA7", "#8C6D31", "#B8A300")
+"""For methods without a colour of their own, and for runs of one method beyond the first."""
+
+
+def group_colors(methods: list[str]) -> list[str]:
+    """A colour for each of several groups: its method's own, once; others after that."""
+    spare, used, found = list(OTHERS), set[str](), []
+    for method in methods:
+        color = COLORS.get(method)
+        if color is None or color in used:
+            color = spare.pop(0) if spare else GRAY
+        used.add(color)
+        found.append(color)
+    return found

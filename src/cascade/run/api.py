@@ -16,15 +16,15 @@ from cascade.data.store import Store
 from cascade.deploy import RandomPolicy
 from cascade.envs import spec_of
 from cascade.errors import CascadeError, SettingError
+from cascade.explore.player import Player
 from cascade.explore.policy import PopulationPolicy
 from cascade.presets import preset as find_preset
-from cascade.run import state
-from cascade.run.checkpoint import Checkpoints
+from cascade.run import snapshot, state
 from cascade.run.folder import Folder
 from cascade.run.loop import Loop, Watch
 from cascade.run.results import Record, Results
 from cascade.run.signals import Interrupted, listening
-from cascade.run.state import State, of_seed
+from cascade.run.snapshot import Snapshot
 from cascade.run.train import is_convolutional
 from cascade.specs import EnvSpec
 from cascade.types import Policy
@@ -64,33 +64,61 @@ class Run:
         """The data that a seed collected."""
         return Folder(self.path).store(self._known(seed))
 
-    def world(self, seed: int | None = None) -> WorldModel:
-        """The world model of a seed, as last saved."""
-        model: WorldModel = self._state(seed).models.world.model
-        return model
+    @property
+    def deployments(self) -> list[int]:
+        """The deployments that every seed has been trained after."""
+        found = [
+            {int(p.stem[len("deploy-") :]) for p in self._models(seed).glob("*.npz")} for seed in self.seeds
+        ]
+        return sorted(set.intersection(*found))
 
-    def explorers(self, seed: int | None = None, greedy: bool = False) -> Policy:
+    def world(self, seed: int | None = None, deployment: int | None = None) -> WorldModel:
+        """The world model of a seed after a deployment, by default the last."""
+        return self.snapshot(seed, deployment).world
+
+    def explorers(
+        self, seed: int | None = None, deployment: int | None = None, greedy: bool = False
+    ) -> Policy:
         """The population of a seed as one policy; uniform actions for the method that has no explorers."""
-        saved = self._state(seed)
-        if saved.explorers is None:
+        learned = self.snapshot(seed, deployment)
+        if learned.actors is None:
             return RandomPolicy(self.spec.action)
-        return PopulationPolicy(saved.models.world.model, saved.explorers.agents.actor.model, greedy)
+        return PopulationPolicy(learned.world, learned.actors, greedy)
+
+    def player(self, explorer: int = 0, seed: int | None = None, deployment: int | None = None) -> Player:
+        """One explorer as a plain callable for a loop of your own: `action = player(obs, first=True)`."""
+        learned = self.snapshot(seed, deployment)
+        policy: Policy = RandomPolicy(self.spec.action)
+        if learned.actors is not None:
+            policy = PopulationPolicy(
+                learned.world, jax.tree.map(lambda x: x[explorer][None], learned.actors)
+            )
+        return Player(policy, self.spec.observations, self.spec.action)
+
+    def snapshot(self, seed: int | None = None, deployment: int | None = None) -> Snapshot:
+        """What a seed had learned by the end of a deployment, by default the last."""
+        path = Folder(self.path).snapshot(self._known(seed), self.resolve(deployment))
+        return snapshot.read(path, self.spec, self.settings)
+
+    def resolve(self, deployment: int | None) -> int:
+        """A deployment that every seed has been trained after: this one, or the last for None."""
+        there = self.deployments
+        if not there:
+            raise CascadeError(
+                f"{self.path}: nothing has been trained to the end of a deployment yet; run it first"
+            )
+        if deployment is not None and deployment not in there:
+            raise SettingError("deployment", deployment, f"one of {', '.join(map(str, there))}")
+        return there[-1] if deployment is None else deployment
+
+    def _models(self, seed: int) -> Path:
+        return Folder(self.path).snapshot(seed, 0).parent
 
     def _known(self, seed: int | None) -> int:
         seed = self.seeds[0] if seed is None else seed
         if seed not in self.seeds:
             raise SettingError("seed", seed, f"one of the run's: {', '.join(map(str, self.seeds))}")
         return seed
-
-    def _state(self, seed: int | None) -> State:
-        seed = self._known(seed)
-        group = next(group for group in groups(self.spec, self.seeds) if seed in group)
-        keys = state.seed_keys(group)
-        like = jax.eval_shape(lambda: state.create(self.spec, self.settings, keys))
-        checkpoints = Checkpoints(Folder(self.path).checkpoints(group), read_only=True)
-        saved: State = checkpoints.restore({"state": like})["state"]
-        one: State = of_seed(saved, group.index(seed))
-        return one
 
 
 def groups(spec: EnvSpec, seeds: tuple[int, ...]) -> list[tuple[int, ...]]:

@@ -64,6 +64,9 @@ class Folder:
     def checkpoints(self, seeds: tuple[int, ...]) -> Path:
         return self.path / "checkpoints" / f"seeds-{format_seeds(seeds)}"
 
+    def snapshot(self, seed: int, deployment: int) -> Path:
+        return self.path / "models" / f"seed-{seed}" / f"deploy-{deployment:03d}.npz"
+
     def measures(self, seed: int, deployment: int) -> Path:
         return self.path / "measures" / f"seed-{seed}" / f"deploy-{deployment:03d}.npz"
 

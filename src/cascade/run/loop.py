@@ -20,7 +20,7 @@ from cascade.data.store import deployment_folder
 from cascade.deploy import Plan, RandomPolicy, collect, vectorise
 from cascade.errors import CascadeError
 from cascade.explore.policy import PopulationPolicy
-from cascade.run import checkpoint, initial, state
+from cascade.run import checkpoint, initial, snapshot, state
 from cascade.run.folder import Folder
 from cascade.run.log import Log
 from cascade.run.measure import measure
@@ -159,11 +159,9 @@ class Loop:
         for i, seed in enumerate(self.seeds):
             if self.stop():
                 self._interrupt()
-            models = of_seed(self.state.models, i)
-            records = measure(
-                self.folder, self.config, seed, self.at.deployment, self.policy(i), models.world.model
-            )
-            self.results.add(records)
+            k, learned = self.at.deployment, snapshot.take(of_seed(self.state, i))
+            snapshot.write(self.folder.snapshot(seed, k), learned)
+            self.results.add(measure(self.folder, self.config, seed, k, self.policy(i), learned.world))
             self.watch.step(self.at.at(i + 1), {})
 
     def policy(self, index: int) -> Policy:

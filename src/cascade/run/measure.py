@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from cascade.config import EnvConfig, MeasureConfig, RunConfig
-from cascade.data.files import disk_errors
 from cascade.data.store import Store
 from cascade.deploy.rollout import film, rollout
 from cascade.envs import make
@@ -21,6 +18,7 @@ from cascade.report.predictions import shrink
 from cascade.run.folder import Folder
 from cascade.run.look import open_loop_picture
 from cascade.run.results import Record, record
+from cascade.run.snapshot import write_arrays
 from cascade.specs import EnvSpec, Episode
 from cascade.types import Batch, Policy
 from cascade.world.model import WorldModel
@@ -238,14 +236,3 @@ def _chunk(episodes: Sequence[Episode], config: RunConfig) -> Batch | None:
     return Batch(
         {name: windows(part) for name, part in obs.items()}, windows(action), is_first, windows(terminal)
     )
-
-
-def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """An .npz, put in place at once."""
-    with disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.write_bytes(buffer.getvalue())
-        temporary.replace(path)

@@ -1,0 +1,156 @@
+"""`cascade transfer`: name a task, get a policy and its score."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from cascade.cli.output import console, print_json, say
+from cascade.errors import CascadeError, SettingError
+
+if TYPE_CHECKING:
+    from cascade.run.api import Run
+    from cascade.run.lesson import Report
+    from cascade.run.transfer import Outcome
+
+
+def _shown(metavar: str, default: str) -> Any:
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})")
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Train a reward head and a policy for a task on a run's stored data, offline, and play it.
+
+    The world model is frozen. Every seed of the run is transferred; results are added to the run's own.
+    """
+
+    run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folder of the run."""
+    task: Annotated[tuple[str, ...], _shown("NAME", "all recorded while collecting")] = ()
+    """Tasks whose labels were recorded; several are trained side by side."""
+    reward: Annotated[tuple[str, ...], _shown("MODULE:FUNCTION", "none")] = ()
+    """Rewards of your own: functions of stored observations and info, one number per row."""
+    deployment: Annotated[int | None, _shown("INT", "the last")] = None
+    """Use the model and the data as they were after this deployment."""
+    every: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Transfer after every deployment."""
+    reward_steps: Annotated[int | None, _shown("INT", "the run's")] = None
+    """Gradient steps of the reward heads."""
+    behaviour_steps: Annotated[int | None, _shown("INT", "the run's")] = None
+    """Gradient steps of the policies."""
+    episodes: Annotated[int | None, _shown("INT", "the run's")] = None
+    """Episodes of the evaluation."""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print the results as one JSON document on stdout."""
+
+    def run(self) -> None:
+        """Transfer, and show what came of it."""
+        from cascade.run.api import open_run
+        from cascade.run.signals import listening
+
+        if self.every and self.deployment is not None:
+            raise SettingError("--every", "given", "either --every or --deployment")
+        run = open_run(self.run_folder)
+        tasks = self._tasks(run)
+        chosen = run.deployments if self.every else [self.deployment]
+        outcomes = []
+        with listening(say) as asked, _bar() as bar:
+            for deployment in chosen:
+                for seed in run.seeds:
+                    outcomes.append(self._one(run, seed, deployment, tasks, bar, asked))
+                    if asked():
+                        raise CascadeError(
+                            "stopped; finished tasks are kept, run the same command for the others"
+                        )
+        say(_table(outcomes))
+        for outcome in outcomes:
+            for result in outcome.results.values():
+                if result.reason:
+                    say(f"seed {outcome.seed}: {result.reason}")
+        if self.json:
+            print_json({"run": str(run.path), "records": [r for o in outcomes for r in o.records()]})
+
+    def _tasks(self, run: "Run") -> list[str]:
+        known = run.store().tasks
+        if unknown := [task for task in self.task if task not in known]:
+            raise SettingError(
+                "--task", unknown[0], f"one of {', '.join(known)}, or --reward module:function"
+            )
+        if bad := [path for path in self.reward if ":" not in path]:
+            raise SettingError("--reward", bad[0], "module:function")
+        named = [*self.task, *self.reward]
+        return named or list(run.spec.tasks)
+
+    def _one(
+        self, run: "Run", seed: int, deployment: int | None, tasks: list[str], bar: "Bar", stop: Any
+    ) -> "Outcome":
+        from cascade.run.folder import Folder
+        from cascade.run.results import Results
+        from cascade.run.transfer import transfer
+
+        k = run.resolve(deployment)
+        changes = {
+            name: value
+            for name in ("reward_steps", "behaviour_steps", "episodes")
+            if (value := getattr(self, name)) is not None
+        }
+        config = replace(run.settings, transfer=replace(run.settings.transfer, **changes))
+        world, report = run.world(seed, k), bar.reporter(f"deployment {k + 1}, seed {seed}")
+        outcome = transfer(world, run.store(seed), tasks, config, run.spec, seed, k, report, stop)
+        if not outcome.interrupted:
+            outcome.write(run.path / "transfer")
+            Results.open(Folder(run.path).results).add(outcome.records())
+        return outcome
+
+
+class Bar:
+    """One bar for the phase under way."""
+
+    def __init__(self, progress: Progress):
+        self._progress, self._task = progress, progress.add_task("", total=None)
+
+    def reporter(self, title: str) -> "Report":
+        def report(now: Any) -> None:
+            names = {"reward": "reward head", "behaviour": "policy", "evaluate": "playing"}
+            text = f"{title}: {names.get(now.phase, now.phase)}"
+            self._progress.update(self._task, description=text, completed=now.step, total=now.steps)
+
+        return report
+
+
+class _bar:
+    def __enter__(self) -> Bar:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(compact=True),
+            console=console,
+            transient=True,
+            expand=True,
+            disable=not console.is_terminal,
+        )
+        self._progress.start()
+        return Bar(self._progress)
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+
+def _table(outcomes: "list[Outcome]") -> Table:
+    table = Table(title="Zero-shot transfer: trained offline, then played")
+    for column in ("task", "deployment", "seed", "success", "return", "episodes"):
+        table.add_column(column, justify="left" if column == "task" else "right")
+    for outcome in outcomes:
+        for task, result in outcome.results.items():
+            where = (task, str(outcome.deployment), str(outcome.seed))
+            if result.returns is None:
+                table.add_row(*where, "-", "-", "0")
+            else:
+                numbers = (f"{result.success:.0%}", f"{result.mean_return:.3g}", str(len(result.returns)))
+                table.add_row(*where, *numbers)
+    return table

@@ -1,0 +1,149 @@
+"""`cascade report`: run folders in, one page and its figures out."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from cascade.errors import CascadeError
+from cascade.report.compare import Member, compare, group
+from cascade.report.compare_page import compare_part
+from cascade.report.html import Part, as_script, select, tag, text
+from cascade.report.load import Run, read_run
+from cascade.report.run_page import run_part
+from cascade.report.style import EXPLORERS, NAMES
+
+ASSETS = Path(__file__).parent / "assets"
+SCRIPTS = ("base.js", "charts.js", "explorers.js", "page.js")
+PICTURES, NUMBERS = 18_000_000, 400_000
+"""Bytes of pictures and numbers of learning curves on a page, over all runs: it stays below 30 MB."""
+ALONE = 3
+"""Runs that are drawn in this process; more are shared among several."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was written."""
+
+    page: Path
+    figures: list[Path]
+    runs: list[str]
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One run to draw, and how much room it has."""
+
+    path: Path
+    ident: str
+    folder: str
+    root: Path
+    points: int
+    budget: int
+
+
+def build(paths: Sequence[Path], out: Path) -> Built:
+    """Write index.html and figures/ into `out`."""
+    folders = _folders(paths)
+    for path in paths:
+        if not (path / "run.json").is_file():
+            read_run(path)  # says what is wrong before anything is written
+    _make(out)
+    works = [
+        _Work(path, f"run-{i}", f"figures/{folder}", out, _points(len(paths)), PICTURES // len(paths))
+        for i, (path, folder) in enumerate(zip(paths, folders, strict=True))
+    ]
+    drawn = _each(works)
+    members, parts = [member for member, _, _ in drawn], [part for _, part, _ in drawn]
+    if len(members) > 1:
+        groups = group(members)
+        found = compare(groups)
+        if found:
+            parts.insert(0, compare_part(groups, found, out))
+    page = out / "index.html"
+    page.write_text(_document(members, parts), encoding="utf-8")
+    figures = sorted(path for path in (out / "figures").rglob("*") if path.is_file())
+    return Built(page, figures, [m.name for m in members], [note for _, _, notes in drawn for note in notes])
+
+
+def _make(out: Path) -> None:
+    try:
+        (out / "figures").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CascadeError(
+            f"--out: got {str(out)!r}, expected a folder that can be created ({error.strerror})"
+        ) from error
+
+
+def _points(runs: int) -> int:
+    """Points of one learning curve: a run has some hundred curves."""
+    return max(40, min(400, NUMBERS // (200 * runs)))
+
+
+def _folders(paths: Sequence[Path]) -> list[str]:
+    """A name for each run's figures: its folder's, numbered where two are called the same."""
+    names = [re.sub(r"[^\w.-]+", "-", path.resolve().name).strip(".-") or "run" for path in paths]
+    return [name if names.count(name) == 1 else f"{name}-{i + 1}" for i, name in enumerate(names)]
+
+
+def _each(works: list[_Work]) -> list[tuple[Member, Part, list[str]]]:
+    """Every run drawn; many of them by several processes."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if len(works) <= ALONE or cores < 2:
+        return [_draw(work) for work in works]
+    with ProcessPoolExecutor(min(cores, len(works), 8), mp_context=get_context("spawn")) as pool:
+        return list(pool.map(_draw, works))
+
+
+def _draw(work: _Work) -> tuple[Member, Part, list[str]]:
+    run = read_run(work.path)
+    part = run_part(run, work.ident, work.root, work.points, work.budget, work.folder)
+    return _member(run), part, run.notes
+
+
+def _member(run: Run) -> Member:
+    return Member(run.name, run.method, run.environment, run.settings, run.seeds, run.records)
+
+
+def _document(members: Sequence[Member], parts: Sequence[Part]) -> str:
+    """The page: a bar, the views of which one is shown, the data, the script."""
+    names = [f"{NAMES.get(m.method, m.method)} · {m.name}" for m in members]
+    idents = ([("compare", "Comparison")] if len(parts) > len(members) else []) + [
+        (f"run-{i}", name) for i, name in enumerate(names)
+    ]
+    shown = [
+        tag("article", *part.html, id=ident, class_="view", hidden=bool(position))
+        for position, ((ident, _), part) in enumerate(zip(idents, parts, strict=True))
+    ]
+    figures: dict[str, Any] = {}
+    for part in parts:
+        figures |= part.figures
+    title = "Comparison" if len(members) > 1 else names[0]
+    chooser = select("view", "Show", idents) if len(idents) > 1 else ""
+    theme = tag("button", "Dark", type="button", id="theme", aria_pressed="false")
+    bar = tag(
+        "div",
+        tag("b", "cascade", class_="brand"),
+        tag("form", chooser, class_="controls"),
+        theme,
+        class_="bar",
+    )
+    missing = tag("noscript", tag("p", "The figures are drawn by the page's own script, which is switched off. ",
+                                  "They are also in the folder figures/ beside it.", class_="note"))  # fmt: skip
+    template = (ASSETS / "page.html").read_text(encoding="utf-8")
+    filling = {
+        "title": text(f"{title} · cascade report"),
+        "style": (ASSETS / "page.css").read_text(encoding="utf-8"),
+        "bar": bar,
+        "body": missing + "".join(shown),
+        "data": as_script({"figures": figures, "colors": list(EXPLORERS)}),
+        "script": "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: filling[found[1]], template)
