@@ -9,7 +9,8 @@ prediction of where it is, so that the right answer is known too; everything els
 """
 
 import json
-from dataclasses import dataclass
+import sys
+from dataclasses import asdict, dataclass
 from functools import partial
 
 import equinox as eqx
@@ -68,6 +69,8 @@ class Args:
     """explorers in a population"""
     model_steps: int = 800
     """gradient steps of the world model"""
+    model_seed: int = 0
+    """seed of the world model, which all populations share"""
     explorer_steps: int = 150
     """gradient steps of the explorers"""
 
@@ -159,12 +162,12 @@ def deploy(world: WorldModel, explorers: population.Population, each: int = 8) -
 def main(args: Args) -> dict:
     """Train, deploy, and count the seeds in which each method does what the paper says it does."""
     data = random_walks(768)
-    world = learn_world(data, jax.random.key(0), args.model_steps)
+    world = learn_world(data, jax.random.key(args.model_seed), args.model_steps)
     # From every moment, as in training: a critic that has only seen early states cannot judge the last.
     states, _ = world.observe(data, world.rssm.noise(jax.random.key(1), *data.action.shape))
     starts = choose_starts(states, data.is_terminal, STARTS, jax.random.key(2))
-    config = ExploreConfig(population=args.explorers, agent=AGENT)
-    result: dict = {"settings": vars(args) | {"seeds": list(args.seeds)}}
+    config = ExploreConfig(population=args.explorers, weight=args.weight, agent=AGENT)
+    result: dict = {"settings": asdict(args) | {"env": ENV.id, "starts": STARTS, "explore": asdict(config)}}
     for method, weight in (("pp2e", 0.0), ("cascade", args.weight)):
         explorers = train_explorers(
             world,
@@ -184,4 +187,5 @@ def main(args: Args) -> dict:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(tyro.cli(Args)), indent=2))  # noqa: T201
+    command = {"command": " ".join(["python examples/two_rooms.py", *sys.argv[1:]])}
+    print(json.dumps(command | main(tyro.cli(Args)), indent=2))  # noqa: T201
