@@ -147,7 +147,7 @@ def test_hovering_reads_off_values(browser, page):
     words = browser.run("return document.querySelector('#run-0-by-0 .tip').textContent")
     mean = browser.run("return DATA.figures['run-0-by-0'].mean.at(-1)")
     assert "deployment 2" in words
-    assert f"{mean:.1f} %" in words
+    assert f"{mean:.1f}\N{NO-BREAK SPACE}%" in words
 
 
 def test_the_keyboard_alone_is_enough(browser, page):
