@@ -30,7 +30,7 @@ class Browser:
 
     def __init__(self, profile: Path, timeout: float = 60.0):
         self.timeout, self.problems, self.requests = timeout, [], []
-        self._count, self._buffer, self._session = 0, b"", None
+        self._count, self._buffer, self._page = 0, b"", None
         down, self._write = os.pipe()
         self._read, up = os.pipe()
         program = [find_browser(), *FLAGS, f"--user-data-dir={profile}", "about:blank"]
@@ -41,7 +41,7 @@ class Browser:
         os.close(down)
         os.close(up)
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._page = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
 
@@ -49,8 +49,8 @@ class Browser:
         """One command and its answer; what happens meanwhile is kept."""
         self._count += 1
         message = {"id": self._count, "method": method, "params": params}
-        if self._session:
-            message["sessionId"] = self._session
+        if self._page:
+            message["sessionId"] = self._page
         os.write(self._write, json.dumps(message).encode() + b"\0")
         end = time.monotonic() + self.timeout
         while (answer := self._next(end)).get("id") != self._count:

@@ -17,12 +17,15 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
+    """Two runs: the first lacks one measure, the second is of a world without cells."""
     root = tmp_path_factory.mktemp("browser")
-    runs = [
-        write_run(root / "ours", levels=2, steps=40),
-        write_run(root / "alone", "random", levels=2, steps=40, deployments=2),
-    ]
-    return build(runs, root / "out").page
+    ours = write_run(root / "ours", levels=2, steps=40)
+    (ours / "measures" / "seed-1" / "deploy-002.npz").unlink()
+    alone = write_run(root / "alone", "random", levels=2, steps=40, deployments=2)
+    for file in alone.glob("measures/*/*.npz"):
+        arrays = dict(np.load(file))
+        np.savez(file, films=arrays["films"], open_loop=arrays["open_loop"])
+    return build([ours, alone], root / "out").page
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +61,9 @@ def test_it_loads_without_a_complaint_and_asks_for_nothing(browser, page, view):
     assert browser.run("return plots(document).length") >= 5
 
 
-@pytest.mark.parametrize("view", ["", "#run-0"])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(
+    ("view", "dark"), [("", False), ("#run-0", False), ("#run-1", False), ("", True), ("#run-0", True)]
+)
 def test_every_figure_draws_something(browser, page, view, dark):
     browser.open(page, hash_=view, dark=dark)
     drawn = "m.querySelector('svg, img, table, .bars, .forest')"
@@ -104,15 +108,33 @@ def test_controls_change_what_is_shown(browser, page):
 
 
 def test_the_map_counts_what_was_recorded(browser, page):
-    """From the compressed bytes in the page back to cells: seed 1, deployment 1, level 2, all explorers."""
+    """From the compressed bytes in the page back to cells and paths: seed 1, deployment 1, level 2."""
     arrays = np.load(page.parents[1] / "ours" / "measures" / "seed-1" / "deploy-001.npz")
     seen = ((arrays["visits"][:, 1] > 0).any(axis=0) & arrays["reachable"][1]).sum()
     browser.open(page, hash_="#run-0")
     for name, value in (("seed", "1"), ("deployment", "1"), ("level", "1")):
         show(browser, 'form[data-link="run-0-explorers"]', name, value)
     assert f"{seen} of {arrays['reachable'][1].sum()} reachable cells" in markup(browser, "run-0-visits")
-    cells = browser.run("return document.querySelectorAll('#run-0-visits .map .cell').length")
-    assert cells == (arrays["visits"][:, 1] > 0).any(axis=0).sum()
+    cells = browser.run("""
+        const found = [...document.querySelectorAll('#run-0-visits .map .cell')];
+        return found.map((cell) => [Number(cell.getAttribute('x')), Number(cell.getAttribute('y'))]);
+    """)
+    assert sorted(cells) == np.argwhere((arrays["visits"][:, 1] > 0).any(axis=0)).tolist()
+    lines = browser.run("""
+        const found = [...document.querySelectorAll('#run-0-paths polyline.path')];
+        return found.map((line) => [...line.points].map((point) => [Math.floor(point.x), Math.floor(point.y)]));
+    """)
+    assert lines == arrays["paths"][:, 1].tolist()
+
+
+def test_a_choice_without_a_measure_says_so(browser, page):
+    browser.open(page, hash_="#run-0")
+    show(browser, 'form[data-link="run-0-explorers"]', "seed", "1")
+    for name in ("visits", "paths", "matrix", "films", "open_loop"):
+        assert "recorded for this choice" in markup(browser, f"run-0-{name}")
+    show(browser, 'form[data-link="run-0-explorers"]', "deployment", "1")
+    assert "recorded for this choice" not in markup(browser, "run-0-visits")
+    assert browser.problems == []
 
 
 def test_the_comparison_follows_its_metric(browser, page):
@@ -147,7 +169,7 @@ def test_hovering_reads_off_values(browser, page):
     words = browser.run("return document.querySelector('#run-0-by-0 .tip').textContent")
     mean = browser.run("return DATA.figures['run-0-by-0'].mean.at(-1)")
     assert "deployment 2" in words
-    assert f"{mean:.1f} %" in words
+    assert f"{mean:.1f}\N{NO-BREAK SPACE}%" in words
 
 
 def test_the_keyboard_alone_is_enough(browser, page):

@@ -69,7 +69,7 @@ def build(paths: Sequence[Path], out: Path) -> Built:
             parts.insert(0, compare_part(groups, found, out))
     page = out / "index.html"
     page.write_text(_document(members, parts), encoding="utf-8")
-    figures = sorted(path for path in (out / "figures").rglob("*") if path.is_file())
+    figures = [out / file for part in parts for file in part.files]
     return Built(page, figures, [m.name for m in members], [note for _, _, notes in drawn for note in notes])
 
 

@@ -123,7 +123,7 @@ def compare(groups: Sequence[Group]) -> list[Comparison]:
     found = []
     for environment in dict.fromkeys(g.environment for g in groups):
         here = [g for g in groups if g.environment == environment]
-        one = {table.key: table for g in here for table in g.tables.values()}
+        one = {table.key: table for g in here for table in g.tables.values() if table.metric != "episodes"}
         ordered = sorted(one.values(), key=reading_order)
         by_metric: dict[str, list[str]] = {}
         for table in ordered:

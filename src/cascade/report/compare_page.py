@@ -28,6 +28,7 @@ def compare_part(groups: Sequence[Group], found: Sequence[Comparison], root: Pat
     part, files = Part(), Files(root, "figures/compare")
     colors = _colors(groups)
     paths = {name: _export(found, name, colors, files) for name in ("curves", "iqm", "improvement", "seeds")}
+    part.files = files.written
     part.figures[LINK] = {"metrics": [_data(comparison, colors) for comparison in found]}
     options = [(str(i), _name(comparison, found)) for i, comparison in enumerate(found)]
     says = "All figures of this page follow the metric chosen here."
@@ -108,7 +109,7 @@ def _seeds(g: Group) -> int:
 def _words(found: Interval, unit: str) -> str:
     value, low, high = (number(v, unit).removesuffix(" %") for v in found)
     end = " %" if unit == "%" else ""
-    return f"{value}{end} [{low}, {high}]"
+    return f"{value}{end}" if found.low == found.high else f"{value}{end} [{low}, {high}]"
 
 
 def _iqm_alt(c: Comparison) -> str:
@@ -222,6 +223,8 @@ def _panels(found: Sequence[Comparison], draw: Any, colors: dict[str, str], name
             draw(panel, comparison, colors)
             unit = " (%)" if comparison.table.about.unit == "%" and name != "improvement" else ""
             panel.set_title(_name(comparison, found) + unit)
+        if name == "curves":
+            panels[0].legend(fontsize=7)
     return figure
 
 
@@ -230,7 +233,6 @@ def _draw_curves(axes: Axes, c: Comparison, colors: dict[str, str]) -> None:
         where = [point.deployment for point in points]
         plots.draw_interval(axes, where, [p.iqm for p in points], c.table.scale, colors[name], name)
     axes.set_xlabel("deployment")
-    axes.legend(fontsize=7)
 
 
 def _draw_iqm(axes: Axes, c: Comparison, colors: dict[str, str]) -> None:

@@ -15,10 +15,11 @@ Chapter = tuple[str, str]
 
 @dataclass
 class Part:
-    """A part of the page: its HTML, and the numbers its figures are drawn from, by figure."""
+    """A part of the page: its HTML, the numbers its figures are drawn from, and the files written beside it."""
 
     html: list[str] = field(default_factory=list)
     figures: Document = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)
 
     def add(self, *pieces: str) -> None:
         self.html.extend(pieces)

@@ -38,6 +38,7 @@ def run_part(run: Run, ident: str, root: Path, points: int, budget: int, folder:
         _time(part, run, ident, files),
         _settings(run, ident),
     ]
+    part.files = files.written
     part.add(_header(run, found), _contents(chapters), *(html for _, html in filter(None, chapters)))
     return part
 

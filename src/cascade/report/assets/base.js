@@ -27,7 +27,7 @@ function format(value, unit) {
   else if (size >= 100) words = value.toFixed(0);
   else if (size >= 0.001 || size === 0) words = String(Number(value.toPrecision(3)));
   else words = value.toExponential(1);
-  return unit === "%" ? words + " %" : words;
+  return unit === "%" ? words + "\u00a0%" : words;
 }
 const duration = (s) => (s < 90 ? `${s < 10 ? s.toFixed(1) : s.toFixed(0)} s` : s < 5400 ? `${(s / 60).toFixed(1)} min` : `${(s / 3600).toFixed(1)} h`);
 

@@ -152,13 +152,14 @@ drawers.stack = (mount, data) => {
 };
 
 function matrix(mount, values, names, { top, label }) {
-  const size = values.length, side = 40, left = 34;
+  const size = values.length, side = 40, k = Math.max(1, size / 5), left = 34 * k; // words keep their size as the matrix grows
   const chart = svg("svg", { viewBox: `0 0 ${left + side * size} ${left + side * size}`, class: "matrix map", role: "img", "aria-label": label });
   const tip = tooltip(mount);
   names.forEach((name, i) => {
     const middle = left + side * (i + 0.5), hue = DATA.colors[i % DATA.colors.length];
-    chart.append(svg("text", { x: middle, y: 24, "text-anchor": "middle" }, name), svg("text", { x: 22, y: middle + 4, "text-anchor": "end" }, name));
-    chart.append(svg("g", { class: "tone", hue }, svg("circle", { class: "dot", cx: middle, cy: 8, r: 4 }), svg("circle", { class: "dot", cx: 6, cy: middle, r: 4 })));
+    const words = { "text-anchor": "middle", style: `font-size:${11.5 * k}px` };
+    chart.append(svg("text", { x: middle, y: 25 * k, ...words }, name), svg("text", { x: 20 * k, y: middle + 4 * k, ...words }, name));
+    chart.append(svg("g", { class: "tone", hue }, svg("circle", { class: "dot", cx: middle, cy: 8 * k, r: 4 * k }), svg("circle", { class: "dot", cx: 6 * k, cy: middle, r: 4 * k })));
   });
   values.forEach((row, i) => row.forEach((v, j) => {
     const share = top > 0 && v !== null ? v / top : 0;
