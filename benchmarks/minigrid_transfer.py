@@ -48,9 +48,11 @@ class Args:
     """environment steps of the random deployment"""
     model_steps: int = 1_600
     """gradient steps of the world model"""
-    prioritize_ends: float = 0.25
+    prioritize_ends: float = 0.5
     """fraction of the world model's sequences that contain the end of an episode"""
-    reward_steps: int = 400
+    discount_scale: float = 10.0
+    """weight of the discount head's loss: where an episode ends is all that tells the goal from other corners"""
+    reward_steps: int = 800
     """gradient steps of the reward head"""
     behaviour_steps: int = 800
     """gradient steps of the behaviour policy"""
@@ -63,6 +65,7 @@ def settings(args: Args) -> RunConfig:
         config,
         env=replace(config.env, id=args.env),
         deploy=replace(config.deploy, steps=args.steps),
+        world=replace(config.world, discount_scale=args.discount_scale),
         sample=replace(config.sample, prioritize_ends=args.prioritize_ends),
         transfer=replace(
             config.transfer, reward_steps=args.reward_steps, behaviour_steps=args.behaviour_steps

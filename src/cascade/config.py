@@ -258,7 +258,7 @@ class TransferConfig:
     """hidden layers of a reward head"""
     reward_units: int = 400
     """units of each layer"""
-    reward: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=3e-4))
+    reward: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=1e-3))
     """how reward heads are trained"""
     reward_steps: int = 2_000
     """gradient steps of the reward heads"""

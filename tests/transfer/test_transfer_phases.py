@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,7 +40,7 @@ def world():
 
 
 def new_heads(units):
-    return reward_head.create(SMALL, units, CONFIG, key=jax.random.key(1))
+    return reward_head.create(SMALL, units, jnp.full(units.shape, 0.1), CONFIG, key=jax.random.key(1))
 
 
 def new_agents(tasks):
@@ -104,7 +105,7 @@ def test_rewards_in_other_units_give_the_same_policy_bit_for_bit(world):
     for factor in (1.0, 8.0):
         heads, seen = train_heads(world, CHUNK, factor * LABELS, factor * UNITS)
         agents, metrics = train_agents(world, heads, CHUNK)
-        results.append((heads.learner, agents))
+        results.append((heads.learner, heads.excess, agents))
         errors = np.asarray(seen["error_rewarding"]) / factor, np.asarray(metrics["imagined_reward"]) / factor
         results[-1] += errors
     assert_same(*results)
@@ -134,6 +135,17 @@ def test_labels_of_first_rows_are_not_read(world):
     assert not np.allclose(others, train_heads(world, CHUNK, LABELS, UNITS)[0].learner.model.mlp.out.weight)
 
 
+def test_the_odds_of_a_reward_are_those_of_the_store(world):
+    """Drawn in 4 of 10 rows and stored in 1 of 10: odds of 6 to 1 in training are 1 to 1 in the store."""
+    heads = reward_head.create(SMALL, jnp.ones(1), jnp.array([0.1]), CONFIG, key=jax.random.key(0))
+    assert heads.excess[0] == 0.0
+    heads = RewardHeads(heads.learner, heads.unit, heads.share, jnp.array([40.0]), jnp.array([100.0]))
+    np.testing.assert_allclose(jnp.exp(heads.excess), (0.4 / 0.6) / (0.1 / 0.9), rtol=1e-5)
+    bias = jnp.array([[np.log(6.0), 3.0]])
+    certain = eqx.tree_at(lambda h: h.learner.model.mlp.out.bias, heads, bias)
+    np.testing.assert_allclose(certain(jnp.zeros((1, 2, 44))), np.full((1, 2), 1.5), rtol=1e-5)
+
+
 def test_errors_are_means_over_their_rows_in_the_units_of_the_labels():
     """Two batches: errors 2 and 4 on three rewarding rows, 1 on one other row; the unit is 10."""
     means = {
@@ -155,7 +167,8 @@ class Coordinate(RewardHeads):
     """A reward head with a known answer: the first number of the state."""
 
     def __init__(self):
-        self.learner, self.unit = None, jnp.array([2.0])
+        self.learner = self.share = self.rewarding = self.rows = None
+        self.unit = jnp.array([2.0])
 
     def __call__(self, feature):
         return feature[..., 0]
@@ -193,7 +206,7 @@ def test_seeds_train_under_vmap(world):
     worlds = jax.jit(jax.vmap(lambda key: WorldModel(SPEC, SMALL, key=key)))(
         jax.random.split(jax.random.key(5), 2)
     )
-    heads = jax.jit(lambda: reward_head.create(SMALL, UNITS, CONFIG, key=jax.random.key(1)))()
+    heads = jax.jit(lambda: new_heads(UNITS))()
     both = jax.tree.map(lambda x: jnp.stack([x, x]), heads)
 
     def one(heads, world):

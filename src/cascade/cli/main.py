@@ -12,7 +12,8 @@ from cascade.cli.bench import Bench
 from cascade.cli.output import console
 from cascade.cli.presets import Presets
 from cascade.cli.report import Report
-from cascade.cli.run import Run, prepare
+from cascade.cli.run import Run, chosen, prepare
+from cascade.cli.sweep import Sweep
 from cascade.cli.tabular import Tabular
 from cascade.cli.transfer import Transfer
 from cascade.errors import CascadeError
@@ -28,6 +29,7 @@ Seeds are written 3, 0-9 or 0,2,5 everywhere.
 COMMANDS: dict[str, Callable[..., Any]] = {
     "run": Run,
     "transfer": Transfer,
+    "sweep": Sweep,
     "report": Report,
     "presets": Presets,
     "bench": Bench,
@@ -45,8 +47,12 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def parse(args: Sequence[str]) -> Any:
-    """The command that the words ask for. `run` has its preset's values as defaults, so it is read in two steps."""
+    """The command that the words ask for. Those with a preset's values as defaults are read in two steps."""
     if args and args[0] == "run":
         default, rest = prepare(args[1:])
         return tyro.cli(Run, prog="cascade run", description=Run.__doc__, default=default, args=rest)
+    if args and args[0] == "sweep":
+        name, config, rest = chosen(args[1:])
+        whole = Sweep(config=config, preset=name)
+        return tyro.cli(Sweep, prog="cascade sweep", description=Sweep.__doc__, default=whole, args=rest)
     return subcommand_cli_from_dict(COMMANDS, prog="cascade", description=DESCRIPTION, args=args)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from cascade.cli.output import console, say
-from cascade.config import RunConfig
 
 if TYPE_CHECKING:
     from cascade.run.state import Position
@@ -25,8 +24,10 @@ TOLD = {
 class Bars:
     """One bar for the phase under way; where there is no terminal, one line when a phase begins."""
 
-    def __init__(self, config: RunConfig):
-        self._deployments = config.deployments
+    def __init__(self, deployments: int, name: str = ""):
+        self._deployments = deployments
+        self.name = name
+        """what is said before each phase, where there are several runs"""
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -50,7 +51,8 @@ class Bars:
 
     def phase(self, at: Position, total: int) -> None:
         """See `cascade.run.loop.Watch`."""
-        title = f"deployment {at.deployment + 1}/{self._deployments}, {TITLES[at.name]}"
+        prefix = f"{self.name}: " if self.name else ""
+        title = f"{prefix}deployment {at.deployment + 1}/{self._deployments}, {TITLES[at.name]}"
         if not console.is_terminal:
             say(f"{title}: {at.step:,} of {total:,}")
             return
@@ -77,6 +79,8 @@ class Bars:
 
 class Quiet:
     """Says what must be said, and nothing else."""
+
+    name = ""
 
     def __enter__(self) -> Quiet:
         return self

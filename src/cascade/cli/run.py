@@ -56,7 +56,7 @@ class Run:
         from cascade.run.signals import Interrupted
 
         out = self.out or Path("runs") / f"{self.preset}-{self.config.method}"
-        watch = Quiet() if self.quiet else Bars(self.config)
+        watch = Quiet() if self.quiet else Bars(self.config.deployments)
         try:
             with watch:
                 done = run(
@@ -82,19 +82,28 @@ class Run:
 
 def prepare(args: Sequence[str]) -> tuple[Run, list[str]]:
     """The command's defaults, from the preset or the run that is named, and what is left to parse."""
-    rest = ["--env.id" if arg == "--env" else arg for arg in args]
-    rest = [arg.replace("--env=", "--env.id=", 1) for arg in rest]
-    name = rest.pop(0) if rest and not rest[0].startswith("-") else None
-    out = _value(rest, "--out")
-    if name is None and out is not None and (Path(out) / "run.json").exists():
+    out = _value(args, "--out")
+    if (not args or args[0].startswith("-")) and out is not None and (Path(out) / "run.json").exists():
         from cascade.run.folder import Folder
 
         started = Folder(Path(out)).read()
-        return Run(config=started.config, seeds=started.seeds, preset=started.preset), rest
-    config = preset(name or DEFAULT)
-    if "--smoke" in rest:
-        config = smoke(config)
-    return Run(config=config, preset=name or DEFAULT), rest
+        return Run(config=started.config, seeds=started.seeds, preset=started.preset), _plain(args)
+    name, config, rest = chosen(args)
+    return Run(config=config, preset=name), rest
+
+
+def chosen(args: Sequence[str]) -> tuple[str, RunConfig, list[str]]:
+    """The preset that comes first among the words, or the default one, its settings, and the other words."""
+    rest = _plain(args)
+    name = rest.pop(0) if rest and not rest[0].startswith("-") else DEFAULT
+    config = preset(name)
+    return name, smoke(config) if "--smoke" in rest else config, rest
+
+
+def _plain(args: Sequence[str]) -> list[str]:
+    """`--env ID` is short for `--env.id ID`."""
+    rest = ["--env.id" if arg == "--env" else arg for arg in args]
+    return [arg.replace("--env=", "--env.id=", 1) for arg in rest]
 
 
 def _value(args: Sequence[str], flag: str) -> str | None:

@@ -1,6 +1,6 @@
 """`cascade transfer`: name a task, get a policy and its score."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,7 +58,7 @@ class Transfer:
         tasks = self._tasks(run)
         chosen = run.deployments if self.every else [self.deployment]
         outcomes = []
-        with listening(say) as asked, _bar() as bar:
+        with listening(say) as asked, bars() as bar:
             for deployment in chosen:
                 for seed in run.seeds:
                     outcomes.append(self._one(run, seed, deployment, tasks, bar, asked))
@@ -66,11 +66,7 @@ class Transfer:
                         raise CascadeError(
                             "stopped; finished tasks are kept, run the same command for the others"
                         )
-        say(_table(outcomes))
-        for outcome in outcomes:
-            for result in outcome.results.values():
-                if result.reason:
-                    say(f"seed {outcome.seed}: {result.reason}")
+        tell(outcomes)
         if self.json:
             print_json({"run": str(run.path), "records": [r for o in outcomes for r in o.records()]})
 
@@ -88,23 +84,11 @@ class Transfer:
     def _one(
         self, run: "Run", seed: int, deployment: int | None, tasks: list[str], bar: "Bar", stop: Any
     ) -> "Outcome":
-        from cascade.run.folder import Folder
-        from cascade.run.results import Results
-        from cascade.run.transfer import transfer
-
+        given = {name: getattr(self, name) for name in ("reward_steps", "behaviour_steps", "episodes")}
+        changes = {name: value for name, value in given.items() if value is not None}
         k = run.resolve(deployment)
-        changes = {
-            name: value
-            for name in ("reward_steps", "behaviour_steps", "episodes")
-            if (value := getattr(self, name)) is not None
-        }
-        config = replace(run.settings, transfer=replace(run.settings.transfer, **changes))
-        world, report = run.world(seed, k), bar.reporter(f"deployment {k + 1}, seed {seed}")
-        outcome = transfer(world, run.store(seed), tasks, config, run.spec, seed, k, report, stop)
-        if not outcome.interrupted:
-            outcome.write(run.path / "transfer")
-            Results.open(Folder(run.path).results).add(outcome.records())
-        return outcome
+        report = bar.reporter(f"deployment {k + 1}, seed {seed}")
+        return run.transfer(tasks, seed, k, report=report, stop=stop, **changes)
 
 
 class Bar:
@@ -122,7 +106,9 @@ class Bar:
         return report
 
 
-class _bar:
+class bars:
+    """A bar on the terminal, for as long as this lasts."""
+
     def __enter__(self) -> Bar:
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -139,6 +125,15 @@ class _bar:
 
     def __exit__(self, *error: object) -> None:
         self._progress.stop()
+
+
+def tell(outcomes: "list[Outcome]") -> None:
+    """The scores, and why there is none where there is none."""
+    say(_table(outcomes))
+    for outcome in outcomes:
+        for result in outcome.results.values():
+            if result.reason:
+                say(f"deployment {outcome.deployment}, seed {outcome.seed}: {result.reason}")
 
 
 def _table(outcomes: "list[Outcome]") -> Table:

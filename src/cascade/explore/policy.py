@@ -35,8 +35,15 @@ class PopulationPolicy:
     is made: walking the models anew at every call would cost nearly a third of its time.
     """
 
-    def __init__(self, world: WorldModel, actors: Actor, greedy: bool = False):
-        """`actors` are stacked along P. A greedy policy takes the most likely action instead of drawing one."""
+    def __init__(
+        self, world: WorldModel, actors: Actor, greedy: bool = False, device: jax.Device | None = None
+    ):
+        """`actors` are stacked along P. A greedy policy takes the most likely action instead of drawing one.
+
+        It acts where its weights are, or on `device`.
+        """
+        if device is not None:
+            world, actors = jax.device_put((world, actors), device)
         self._world = cast(world, world.config.precision)
         self._weights, structure = jax.tree.flatten((self._world, cast(actors, actors.precision)))
         self._act = _program(structure, greedy)

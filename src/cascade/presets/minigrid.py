@@ -78,7 +78,7 @@ DEMO = replace(
     transfer=replace(
         COMPACT.transfer,
         reward_units=128,
-        reward_steps=400,
+        reward_steps=800,
         behaviour_steps=800,
         agent=replace(COMPACT.transfer.agent, units=128, starts=128),
     ),

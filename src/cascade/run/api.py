@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,11 +21,13 @@ from cascade.explore.policy import PopulationPolicy
 from cascade.presets import preset as find_preset
 from cascade.run import snapshot, state
 from cascade.run.folder import Folder
+from cascade.run.lesson import Report
 from cascade.run.loop import Loop, Watch
 from cascade.run.results import Record, Results
-from cascade.run.signals import Interrupted, listening
+from cascade.run.signals import Interrupted, Stop, listening
 from cascade.run.snapshot import Snapshot
 from cascade.run.train import is_convolutional
+from cascade.run.transfer import Outcome, transfer
 from cascade.specs import EnvSpec
 from cascade.types import Policy
 from cascade.world.model import WorldModel
@@ -99,6 +101,31 @@ class Run:
         """What a seed had learned by the end of a deployment, by default the last."""
         path = Folder(self.path).snapshot(self._known(seed), self.resolve(deployment))
         return snapshot.read(path, self.spec, self.settings)
+
+    def transfer(
+        self,
+        tasks: Sequence[str] | None = None,
+        seed: int | None = None,
+        deployment: int | None = None,
+        *,
+        report: Report | None = None,
+        stop: Stop | None = None,
+        **changes: Any,
+    ) -> Outcome:
+        """Policies for tasks that are named now, trained offline on a seed's data, and their score.
+
+        A task is one that was recorded while collecting (all of them by default) or `module:function`. Keywords
+        change settings of `transfer`. The policies are saved with the run, and the scores join its results.
+        """
+        seed, k = self._known(seed), self.resolve(deployment)
+        config = replace(self.settings, transfer=changed(self.settings.transfer, changes, "transfer."))
+        names = list(self.spec.tasks) if tasks is None else list(tasks)
+        world, store = self.world(seed, k), self.store(seed)
+        outcome = transfer(world, store, names, config, self.spec, seed, k, report, stop)
+        if not outcome.interrupted:
+            outcome.write(self.path / "transfer")
+            Results.open(Folder(self.path).results).add(outcome.records())
+        return outcome
 
     def resolve(self, deployment: int | None) -> int:
         """A deployment that every seed has been trained after: this one, or the last for None."""

@@ -61,7 +61,10 @@ class Lesson:
     ):
         self.world, self.config, self.spec, self.tasks = world, config, spec, list(labels)
         self._key = jax.random.fold_in(jax.random.key(seed), 0x7A5C)
-        self._units = jnp.array([summary.size for summary in labels.values()], jnp.float32)
+        self._units, self._shares = (
+            jnp.array(values, jnp.float32)
+            for values in zip(*((one.size, one.share) for one in labels.values()), strict=True)
+        )
         fields, rows = store.fields(), rare_rows(store, labels)
         if len(rows):
             # Sequences that would be made to contain an episode's end are made to contain a rare reward instead.
@@ -77,7 +80,7 @@ class Lesson:
         """Reward heads on features of the frozen model."""
         settings = self.config.transfer
         heads = jax.jit(partial(reward_head.create, self.world.config, config=settings))(
-            self._units, key=self.key(1)
+            self._units, self._shares, key=self.key(1)
         )
 
         def step(heads: RewardHeads, index: int, count: int) -> tuple[RewardHeads, Any]:

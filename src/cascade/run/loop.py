@@ -27,7 +27,7 @@ from cascade.run.measure import measure
 from cascade.run.results import Results, record
 from cascade.run.signals import Interrupted, Stop
 from cascade.run.state import EXPLORE, MODEL, SAMPLES, Position, State, folded, of_seed
-from cascade.run.train import Samplers, chunks, steps_per_call, train_explorers, train_models
+from cascade.run.train import Samplers, acting_device, chunks, steps_per_call, train_explorers, train_models
 from cascade.specs import EnvSpec
 from cascade.types import Policy
 
@@ -107,7 +107,10 @@ class Loop:
             plan = Plan.of(deploy, seed=seed, deployment=k, population=population)
             policy = RandomPolicy(self.spec.action) if k == 0 else self.policy(i)
             journal = Journal(root, k, self.spec)
-            with vectorise(self.config.env, deploy, plan) as envs:
+            with (
+                vectorise(self.config.env, deploy, plan) as envs,
+                jax.default_device(acting_device(self.spec)),
+            ):
                 summary = collect(
                     policy, envs, journal, plan, deploy, progress=self._collecting(i), stop=self.stop
                 )
@@ -169,7 +172,8 @@ class Loop:
         if self.state.explorers is None:
             return RandomPolicy(self.spec.action)
         world = of_seed(self.state.models.world.model, index)
-        return PopulationPolicy(world, of_seed(self.state.explorers.agents.actor.model, index))
+        actors = of_seed(self.state.explorers.agents.actor.model, index)
+        return PopulationPolicy(world, actors, device=acting_device(self.spec))
 
     def close(self) -> None:
         if self._samplers is not None:

@@ -19,6 +19,7 @@ from cascade.run.folder import Folder
 from cascade.run.look import open_loop_picture
 from cascade.run.results import Record, record
 from cascade.run.snapshot import write_arrays
+from cascade.run.train import acting_device
 from cascade.specs import EnvSpec, Episode
 from cascade.types import Batch, Policy
 from cascade.world.model import WorldModel
@@ -43,7 +44,8 @@ def measure(
     store = folder.store(seed)
     found = stored_measures(store)
     if config.measure.levels:
-        episodes = held_out_episodes(policy, config, seed)
+        with jax.default_device(acting_device(store.spec)):
+            episodes = held_out_episodes(policy, config, seed)
         arrays = look_at(episodes, config, store.spec, world)
         found |= {name: float(value) for name, value in _numbers(episodes, arrays, world, config).items()}
         write_arrays(folder.measures(seed, deployment), arrays)

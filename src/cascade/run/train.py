@@ -106,6 +106,12 @@ def steps_per_call(spec: EnvSpec, steps: int) -> int:
     return divisors[0] if divisors else most
 
 
+def acting_device(spec: EnvSpec) -> jax.Device:
+    """Where policies act while deployed. Without convolutions that is the CPU: a step of a small network there takes
+    less time than a launch on an accelerator and the way back."""
+    return jax.devices()[0] if is_convolutional(spec) else jax.local_devices(backend="cpu")[0]
+
+
 def is_convolutional(spec: EnvSpec) -> bool:
     return any(obs.kind == "image" for obs in spec.observations.values())
 

@@ -28,6 +28,7 @@ from cascade.explore.policy import PopulationPolicy
 from cascade.explore.saved import Behaviour
 from cascade.run.labelling import label, reward_function, summary_of, upto
 from cascade.run.lesson import Curves, Lesson, Progress, Report, Stop
+from cascade.run.train import acting_device
 from cascade.specs import EnvSpec
 from cascade.transfer.labels import Summary
 from cascade.types import Policy
@@ -193,8 +194,9 @@ def _learn_and_play(
         actor = jax.tree.map(lambda x, i=index: x[i], actors)
         outcome.behaviours[task] = Behaviour(lesson.world, actor, lesson.spec, task, greedy)
     progress(Progress("evaluate", 0, lesson.config.transfer.episodes, {}))
-    policy = PopulationPolicy(lesson.world, actors, greedy)
-    with _timed(outcome, "evaluate"):
+    device = acting_device(lesson.spec)
+    policy = PopulationPolicy(lesson.world, actors, greedy, device)
+    with _timed(outcome, "evaluate"), jax.default_device(device):
         played = evaluate(policy, lesson.config, len(lesson.tasks), lesson.key(5), judges, stop, envs)
     outcome.interrupted = stop()
     for index, task in enumerate(lesson.tasks):

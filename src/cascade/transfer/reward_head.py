@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from cascade.config import TransferConfig, WorldConfig
-from cascade.nn.distributions import squared_error
+from cascade.nn.distributions import bernoulli_log_prob, squared_error
 from cascade.nn.layers import MLP
 from cascade.nn.learner import Learner, repeat, update
 from cascade.nn.precision import cast
@@ -25,58 +25,101 @@ from cascade.world.rssm import feature_size
 
 
 class RewardHead(eqx.Module):
-    """The mean of a Gaussian of unit variance, in units of the task's own labels."""
+    """Whether a state is worth anything, times how much: p(s) v(s), in units of the task's own labels.
+
+    Where rewards are sparse most are exactly 0. A plain regression is never quite 0 there, and a little, earned at
+    every step of a long life, outweighs the goal; a probability comes much closer.
+    """
 
     mlp: MLP
     precision: str = eqx.field(static=True)
 
     def __init__(self, world: WorldConfig, config: TransferConfig, *, key: PRNGKeyArray):
-        mlp = MLP(feature_size(world), 1, config.reward_layers, config.reward_units, key=key)
+        mlp = MLP(feature_size(world), 2, config.reward_layers, config.reward_units, key=key)
         # A state that nothing is known of is worth nothing.
         self.mlp = eqx.tree_at(lambda mlp: mlp.out.weight, mlp, jnp.zeros_like(mlp.out.weight))
         self.precision = world.precision
 
-    def __call__(self, feature: Float[Array, "*B F"]) -> Float[Array, "*B"]:
-        return cast(self.mlp, self.precision)(feature)[..., 0].astype(jnp.float32)
+    def parts(self, feature: Float[Array, "*B F"]) -> tuple[Float[Array, "*B"], Float[Array, "*B"]]:
+        """The logit of p, and v."""
+        out = cast(self.mlp, self.precision)(feature).astype(jnp.float32)
+        return out[..., 0], out[..., 1]
 
 
 class RewardHeads(eqx.Module):
-    """A head for each of P tasks, and the unit that its rewards are learned in."""
+    """A head for each of P tasks, the unit that its rewards are learned in, and how often they are met.
+
+    Rows with a rare reward are drawn more often than they occur, so a head trained on them expects too many. The odds
+    of p are therefore divided by the ratio of the two: what looks like one rewarding row in a thousand is worth that.
+    """
 
     learner: Learner[RewardHead]
     unit: Float[Array, "*S P"]
+    share: Float[Array, "*S P"]  # of the stored rows, how many are rewarding
+    rewarding: Float[Array, "*S P"]  # rewarding rows that were trained on, and all rows
+    rows: Float[Array, "*S P"]
+
+    @property
+    def excess(self) -> Float[Array, "*S P"]:
+        """Log of how many times the odds of a reward were larger in training than they are in the store."""
+        drawn = self.rewarding / jnp.maximum(self.rows, 1.0)
+        return _logit(jnp.where(self.rows > 0, drawn, self.share)) - _logit(self.share)
 
     def __call__(self, feature: Float[Array, "P *N F"]) -> Float[Array, "P *N"]:
         """Each task's reward of its own states, in units of its labels."""
-        return jax.vmap(lambda head, x: head(x))(self.learner.model, feature)
+
+        def one(head: RewardHead, excess: Float[Array, ""], x: Float[Array, "*N F"]) -> Float[Array, "*N"]:
+            logit, value = head.parts(x)
+            return jax.nn.sigmoid(logit - excess) * value
+
+        return jax.vmap(one)(self.learner.model, self.excess, feature)
+
+
+def _logit(share: Float[Array, "*P"]) -> Float[Array, "*P"]:
+    share = jnp.clip(share, 1e-6, 1.0 - 1e-6)
+    return jnp.log(share) - jnp.log1p(-share)
 
 
 def create(
-    world: WorldConfig, units: Float[Array, " P"], config: TransferConfig, *, key: PRNGKeyArray
+    world: WorldConfig,
+    units: Float[Array, " P"],
+    shares: Float[Array, " P"],
+    config: TransferConfig,
+    *,
+    key: PRNGKeyArray,
 ) -> RewardHeads:
     """Untrained heads, the same for every task, so that a task does not depend on those beside it."""
-    learner = Learner.create(RewardHead(world, config, key=key), config.reward)
-    return RewardHeads(
-        jax.tree.map(lambda x: jnp.broadcast_to(x, (len(units), *x.shape)), learner), jnp.asarray(units)
-    )
+    one = Learner.create(RewardHead(world, config, key=key), config.reward)
+    learner = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(units), *x.shape)), one)
+    return RewardHeads(learner, units, shares, jnp.zeros_like(units), jnp.zeros_like(units))
 
 
 def loss(
-    head: RewardHead, feature: Float[Array, "B T F"], target: Float[Array, "B T"], counts: Bool[Array, "B T"]
+    head: RewardHead,
+    excess: Float[Array, ""],
+    feature: Float[Array, "B T F"],
+    target: Float[Array, "B T"],
+    counts: Bool[Array, "B T"],
 ) -> tuple[Float[Array, ""], Metrics]:
-    """-log N(label; head(state), 1) over the rows that count; also the sums that errors are computed from."""
-    prediction = head(feature)
+    """-log p(label is 0, or not), over the rows that count, and ½ (v - label)² over those that are worth something.
+
+    Each is a mean over its own rows, so that v learns as fast where rewards are rare. Also the sums of errors,
+    those of the rewards that imagination is given.
+    """
+    logit, value = head.parts(feature)
     weight = counts.astype(jnp.float32)
-    total = (squared_error(prediction, target) * weight).sum() / jnp.maximum(weight.sum(), 1.0)
-    error, rewarding = jnp.abs(prediction - target), weight * (target != 0.0).astype(jnp.float32)
-    other = weight - rewarding
+    worth = (target != 0.0).astype(jnp.float32)
+    rewarding, other = weight * worth, weight * (1.0 - worth)
+    unlikely = -(bernoulli_log_prob(logit, worth) * weight).sum() / jnp.maximum(weight.sum(), 1.0)
+    wrong = (squared_error(value, target) * rewarding).sum() / jnp.maximum(rewarding.sum(), 1.0)
+    error = jnp.abs(jax.nn.sigmoid(logit - excess) * value - target)
     sums = {
         "rewarding": rewarding.sum(),
         "other": other.sum(),
         "rewarding_error": (error * rewarding).sum(),
         "other_error": (error * other).sum(),
     }
-    return total, sums
+    return unlikely + wrong, sums
 
 
 def step(
@@ -89,15 +132,18 @@ def step(
     """One gradient step of every head, each with its own optimiser."""
     targets = labels / jnp.broadcast_to(heads.unit[:, None, None], labels.shape)
 
-    def one(learner: Learner[RewardHead], target: Float[Array, "B T"]) -> tuple[Learner[RewardHead], Metrics]:
+    def one(
+        learner: Learner[RewardHead], excess: Float[Array, ""], target: Float[Array, "B T"]
+    ) -> tuple[Learner[RewardHead], Metrics]:
         (value, sums), grads = jax.value_and_grad(loss, has_aux=True)(
-            learner.model, feature, target, ~is_first
+            learner.model, excess, feature, target, ~is_first
         )
         learner, extra = update(learner, grads, config.reward)
         return learner, {"loss": value, **sums, **extra}
 
-    learner, metrics = jax.vmap(one)(heads.learner, targets)
-    return RewardHeads(learner, heads.unit), metrics
+    learner, metrics = jax.vmap(one)(heads.learner, heads.excess, targets)
+    rows = heads.rewarding + metrics["rewarding"], heads.rows + metrics["rewarding"] + metrics["other"]
+    return RewardHeads(learner, heads.unit, heads.share, *rows), metrics
 
 
 def reward_phase(
