@@ -46,7 +46,9 @@ def measure(
     if config.measure.levels:
         with jax.default_device(acting_device(store.spec)):
             episodes = held_out_episodes(policy, config, seed)
-        arrays = look_at(episodes, config, store.spec, world)
+        arrays = whereabouts(episodes, config, store.spec)
+        if config.measure.pictures:
+            arrays |= sights(episodes, config, store.spec, world)
         found |= {name: float(value) for name, value in _numbers(episodes, arrays, world, config).items()}
         write_arrays(folder.measures(seed, deployment), arrays)
     named = [(*_split(name), value) for name, value in found.items()]
@@ -115,25 +117,26 @@ class Map(NamedTuple):
     """uint8 [some levels, side, side, 3]"""
 
 
-def look_at(
-    episodes: Sequence[Episode], config: RunConfig, spec: EnvSpec, world: WorldModel
-) -> dict[str, np.ndarray]:
-    """Arrays for figures: visits, paths, pictures, films, an open-loop prediction, and who differs from whom."""
-    arrays: dict[str, np.ndarray] = {}
+def whereabouts(episodes: Sequence[Episode], config: RunConfig, spec: EnvSpec) -> dict[str, np.ndarray]:
+    """Arrays of where explorers were, and of who differs from whom."""
     population, levels = config.population, config.measure.levels
     cells = level_map(config.env, config.measure)
-    if cells is not None:
-        visits, paths = _visits(episodes, population, levels, cells.reachable.shape[1:])
-        arrays |= {"visits": visits, "paths": paths, "reachable": cells.reachable, "pictures": cells.pictures}
-        arrays["distance"] = diversity.visit_distance(visits).astype(np.float32)
-    else:
-        arrays["distance"] = diversity.mean_distance(_visited(episodes, population, spec)).astype(np.float32)
-    if config.measure.pictures:
-        arrays["films"] = _films(episodes, config, population)
-        picture = open_loop_picture(world, episodes, spec)
-        if picture is not None:
-            arrays["open_loop"] = picture
-    return arrays
+    if cells is None:
+        distance = diversity.mean_distance(_visited(episodes, population, spec))
+        return {"distance": distance.astype(np.float32)}
+    visits, paths = _visits(episodes, population, levels, cells.reachable.shape[1:])
+    distance = diversity.visit_distance(visits).astype(np.float32)
+    places = {"reachable": cells.reachable, "pictures": cells.pictures}
+    return {"visits": visits, "paths": paths, "distance": distance, **places}
+
+
+def sights(
+    episodes: Sequence[Episode], config: RunConfig, spec: EnvSpec, world: WorldModel
+) -> dict[str, np.ndarray]:
+    """Arrays of what was seen: films of the explorers, and an open-loop prediction beside the truth."""
+    arrays = {"films": _films(episodes, config, config.population)}
+    picture = open_loop_picture(world, episodes, spec)
+    return arrays if picture is None else arrays | {"open_loop": picture}
 
 
 def _numbers(

@@ -1,0 +1,107 @@
+"""The commands around a run, as a user types them."""
+
+import json
+
+import pytest
+
+from cascade.cli import main
+from cascade.cli.main import parse
+
+TINY = (
+    *("--smoke", "--env", "probe:chain", "--env.observation", "auto", "--env.time-limit", "8"),
+    *("--measure.levels", "2", "--quiet"),
+)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A sweep of two methods, transferred and reported."""
+    out = tmp_path_factory.mktemp("runs") / "sweep"
+    main(["sweep", "demo", *TINY, "--methods", "cascade", "random", "--transfer", "--out", str(out)])
+    return out
+
+
+def fails(capsys, code: int, *args: str) -> str:
+    """The one line that a command ends with."""
+    with pytest.raises(SystemExit) as stopped:
+        main(list(args))
+    assert stopped.value.code == code
+    error = capsys.readouterr().err.strip()
+    assert len(error.splitlines()) == 1, error
+    return error
+
+
+def test_a_sweep_leaves_a_run_for_each_method_and_a_page(swept):
+    assert (swept / "report" / "index.html").stat().st_size > 10_000
+    for method in ("cascade", "random"):
+        results = json.loads((swept / method / "results.json").read_text())
+        assert results["method"] == method
+        assert {"success", "return"} <= {item["metric"] for item in results["records"]}
+
+
+def test_a_finished_sweep_is_only_shown_again(swept, capsys):
+    before = (swept / "cascade" / "results.json").read_bytes()
+    args = [
+        "sweep",
+        "demo",
+        *TINY,
+        "--methods",
+        "cascade",
+        "random",
+        "--transfer",
+        "--out",
+        str(swept),
+        "--json",
+    ]
+    main(args)
+    shown = capsys.readouterr()
+    document = json.loads(shown.out)
+    assert set(document["runs"]) == {"cascade", "random"}
+    assert document["failed"] == {}
+    assert (swept / "cascade" / "results.json").read_bytes() == before
+    assert "zero-shot success" in shown.err.replace("\n", " ") or "zero-shot" in shown.err
+
+
+def test_a_run_goes_on_by_its_folder_alone(swept, capsys):
+    main(["run", "--out", str(swept / "cascade"), "--quiet", "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert (document["preset"], document["method"]) == ("demo", "cascade")
+    assert {item["deployment"] for item in document["records"]} == {0, 1}
+
+
+def test_transfer_after_an_earlier_deployment_joins_the_results(swept, capsys):
+    main(["transfer", str(swept / "cascade"), "--task", "reward", "--deployment", "0", "--json"])
+    records = json.loads(capsys.readouterr().out)["records"]
+    assert {(item["deployment"], item["task"]) for item in records} == {(0, "reward")}
+    stored = json.loads((swept / "cascade" / "results.json").read_text())["records"]
+    assert all(item in stored for item in records)
+
+
+def test_mistakes_are_one_line(swept, tmp_path, capsys):
+    run = str(swept / "cascade")
+    assert "preset: got 'dmeo', expected one of demo" in fails(capsys, 2, "run", "dmeo")
+    assert "--methods: got 'dreamer'" in fails(
+        capsys, 2, "sweep", "demo", *TINY, "--methods", "dreamer", "--out", str(tmp_path)
+    )
+    assert "was started with other settings (model-steps: was 4, now 5)" in fails(
+        capsys, 1, "run", "--out", run, "--model-steps", "5", "--quiet"
+    )
+    assert "--task: got 'fly', expected one of reward" in fails(capsys, 2, "transfer", run, "--task", "fly")
+    assert "deployment: got 9, expected one of 0, 1" in fails(capsys, 2, "transfer", run, "--deployment", "9")
+    assert "not a run of cascade" in fails(capsys, 1, "transfer", str(tmp_path))
+    assert "deploy.steps: got 0" in fails(capsys, 2, "run", "demo", "--deploy.steps", "0")
+
+
+def test_settings_on_the_command_line_change_the_preset(capsys):
+    command = parse(["run", "minigrid-multiroom", "--method", "pp2e", "--env", "minigrid:Empty-8x8-v0"])
+    assert command.config.env.id == "minigrid:Empty-8x8-v0"
+    assert (command.config.diversity_weight, command.config.population) == (0.0, 10)
+    assert command.preset == "minigrid-multiroom"
+    assert parse(["sweep", "--seeds", "0-2"]).seeds == (0, 1, 2)
+
+
+def test_the_presets_are_listed(capsys):
+    main(["presets"])
+    assert "minigrid-fourrooms" in capsys.readouterr().err
+    main(["presets", "--json"])
+    assert json.loads(capsys.readouterr().out)["demo"]["deployments"] == 3
