@@ -88,7 +88,7 @@ def environment(config: RunConfig, seconds: float) -> Result:
     if plain is not None:
         results["raw"] = rate(partial(step_plain, plain), seconds)
         plain.close()
-    return results | {"adapter": _adapter(config, seconds), "vectoriser": _vectoriser(config, seconds)}
+    return results | {"adapter": _adapter(config, seconds), "vectoriser": vectoriser(config, seconds)}
 
 
 def _adapter(config: RunConfig, seconds: float) -> Result:
@@ -112,7 +112,7 @@ def _adapter(config: RunConfig, seconds: float) -> Result:
     return result
 
 
-def _vectoriser(config: RunConfig, seconds: float) -> Result:
+def vectoriser(config: RunConfig, seconds: float) -> Result:
     """All lanes of a deployment, in its worker processes and its groups, with actions that nobody chose."""
     plan = _plan(config, config.deploy.steps)
     with vectorise(config.env, config.deploy, plan) as envs:
