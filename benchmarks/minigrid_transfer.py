@@ -54,7 +54,7 @@ class Args:
     """weight of the discount head's loss: where an episode ends is all that tells the goal from other corners"""
     reward_steps: int = 800
     """gradient steps of the reward head"""
-    behaviour_steps: int = 800
+    behaviour_steps: int = 600
     """gradient steps of the behaviour policy"""
 
 
@@ -133,8 +133,8 @@ def main(args: Args) -> None:
     for seed in args.seeds:
         result["seeds"][seed] = one(args, seed)
         print(f"seed {seed}: {result['seeds'][seed]}", flush=True)
-    result["success"] = float(np.mean([entry["success"] for entry in result["seeds"].values()]))
-    args.out.write_text(json.dumps(result, indent=2) + "\n")
+        result["success"] = float(np.mean([entry["success"] for entry in result["seeds"].values()]))
+        args.out.write_text(json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":

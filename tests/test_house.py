@@ -159,6 +159,7 @@ def test_modules_say_what_they_are(name):
 PLANTED = {
     "world reads explore": ("world/planted.py", "import cascade.explore.disagreement"),
     "exploration opens the store": ("explore/planted.py", "import cascade.data.store"),
+    "transfer opens the store": ("transfer/planted.py", "import cascade.data.store"),
     "collection knows the model": ("data/planted.py", "import cascade.world.model"),
     "a world loads JAX": ("envs/planted.py", "import jax"),
     "theory trains a network": ("tabular/planted.py", "import cascade.nn.layers"),

@@ -53,7 +53,7 @@ COMPACT = RunConfig(
             layers=2,
             units=256,
             starts=256,
-            entropy=3e-2,
+            entropy=1e-2,
             actor=OptimizerConfig(lr=3e-4),
             critic=OptimizerConfig(lr=3e-4),
         ),
@@ -94,7 +94,7 @@ DEMO = replace(
         COMPACT.transfer,
         reward_units=128,
         reward_steps=800,
-        behaviour_steps=800,
+        behaviour_steps=600,
         agent=replace(COMPACT.transfer.agent, units=128, starts=128),
     ),
 )
