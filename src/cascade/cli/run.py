@@ -16,6 +16,8 @@ from cascade.presets.smoke import smoke
 from cascade.seeds import Seeds, format_seeds
 
 DEFAULT = "demo"
+SHORT = {"--env": "--env.id", "--engine": "--deploy.engine", "--address": "--deploy.address"}
+"""Options that have a name of their own besides their setting's."""
 SHOWN = ("coverage", "deployed_distance", "rewarding_episodes", "maximum_return", "held_out_loss")
 
 
@@ -24,6 +26,7 @@ class Run:
     """Deploy, train the world model, train the explorers, and again: the paper's Algorithm 1.
 
     Usage: cascade run [PRESET] --out RUN [--method pp2e] [--seeds 0-4] [--env ID] [--smoke] [--any.setting VALUE]
+           cascade run [PRESET] --out RUN --engine ray [--address HOST:PORT]      deployments on a Ray cluster
 
     The same command goes on with a run that was stopped or killed; `cascade run --out RUN` does too. PRESET is
     one of those that `cascade presets` lists, and comes first; the settings below are its values.
@@ -82,8 +85,7 @@ class Run:
 
 def prepare(args: Sequence[str]) -> tuple[Run, list[str]]:
     """The command's defaults, from the preset or the run that is named, and what is left to parse."""
-    rest = ["--env.id" if arg == "--env" else arg for arg in args]
-    rest = [arg.replace("--env=", "--env.id=", 1) for arg in rest]
+    rest = [_spelled_out(arg) for arg in args]
     name = rest.pop(0) if rest and not rest[0].startswith("-") else None
     out = _value(rest, "--out")
     if name is None and out is not None and (Path(out) / "run.json").exists():
@@ -95,6 +97,12 @@ def prepare(args: Sequence[str]) -> tuple[Run, list[str]]:
     if "--smoke" in rest:
         config = smoke(config)
     return Run(config=config, preset=name or DEFAULT), rest
+
+
+def _spelled_out(arg: str) -> str:
+    """A short option as the setting that it stands for."""
+    name, equals, value = arg.partition("=")
+    return SHORT.get(name, name) + equals + value
 
 
 def _value(args: Sequence[str], flag: str) -> str | None:

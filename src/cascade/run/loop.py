@@ -17,7 +17,7 @@ import numpy as np
 from cascade.config import RunConfig
 from cascade.data.journal import Journal
 from cascade.data.store import deployment_folder
-from cascade.deploy import Plan, RandomPolicy, collect, vectorise
+from cascade.deploy import Plan, RandomPolicy, Summary, collect, collect_fleet, vectorise
 from cascade.errors import CascadeError
 from cascade.explore.policy import PopulationPolicy
 from cascade.run import checkpoint, initial, snapshot, state
@@ -106,11 +106,7 @@ class Loop:
             population = 1 if k == 0 else self.config.population
             plan = Plan.of(deploy, seed=seed, deployment=k, population=population)
             policy = RandomPolicy(self.spec.action) if k == 0 else self.policy(i)
-            journal = Journal(root, k, self.spec)
-            with vectorise(self.config.env, deploy, plan) as envs:
-                summary = collect(
-                    policy, envs, journal, plan, deploy, progress=self._collecting(i), stop=self.stop
-                )
+            summary = self._collect(policy, Journal(root, k, self.spec), plan, self._collecting(i))
             if summary.interrupted:
                 self._interrupt()
             if summary.faults.failures or summary.problems:
@@ -240,6 +236,16 @@ class Loop:
                     f"max-skipped, which is {self.config.max_skipped} ({self.at}); lower its learning rate; the last "
                     "good checkpoint is kept"
                 )
+
+    def _collect(
+        self, policy: Policy, journal: Journal, plan: Plan, progress: Callable[[Any], None]
+    ) -> Summary:
+        """On this machine or on a cluster, to the same bytes."""
+        env, deploy = self.config.env, self.config.deploy
+        if deploy.engine == "ray":
+            return collect_fleet(policy, journal, plan, env, deploy, progress=progress, stop=self.stop)
+        with vectorise(env, deploy, plan) as envs:
+            return collect(policy, envs, journal, plan, deploy, progress=progress, stop=self.stop)
 
     def _collecting(self, index: int) -> Callable[[Any], None]:
         done = index * self.config.deploy.steps
