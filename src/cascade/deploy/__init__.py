@@ -1,7 +1,8 @@
 """Deployment: a frozen policy collects exactly its budget of steps, and survives what environments do.
 
 `plan` says who takes how many steps and what every episode draws from; `collect` carries a plan out on this
-machine, `collect_fleet` on a Ray cluster, to the same bytes. A policy is all that is seen here of whatever chooses the actions.
+machine, `collect_fleet` on a Ray cluster, to the same bytes. A policy is all that is seen here of whatever chooses
+the actions.
 """
 
 from cascade.deploy.collect import collect, vectorise

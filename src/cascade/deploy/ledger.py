@@ -10,7 +10,7 @@ from cascade.data.files import Unusable, disk_errors, read_json, write_json
 from cascade.data.journal import Journal
 from cascade.deploy.faults import Faults
 from cascade.deploy.plan import Plan
-from cascade.deploy.summary import Progress, Seconds, Summary
+from cascade.deploy.summary import NO_TIME, Progress, Seconds, Summary
 from cascade.deploy.turns import Report
 from cascade.errors import CascadeError
 from cascade.specs import EpisodeKey
@@ -33,7 +33,7 @@ class Ledger:
         self.faults = _resume(journal, plan, finished)
         self._failures = 0
         self._steps, self._episodes, self._collected = sum(finished.values()), len(finished), 0
-        self._seconds = Seconds(0.0, 0.0, 0.0)
+        self._seconds = NO_TIME
 
     def take(self, report: Report) -> None:
         """Write down what a collector reports; too many failures end the deployment."""

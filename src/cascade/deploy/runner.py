@@ -1,7 +1,7 @@
 """What runs on the machines of a fleet: some lanes of a plan at a time, with a worker process for their environments.
 
-A runner is a plain class, made into an actor by `cascade.deploy.fleet`. It keeps nothing that is not also with whoever
-sent it: when it dies, its lanes are begun again, by another one, from the episodes that had arrived.
+A runner is a plain class, made into an actor by `cascade.deploy.fleet`. It keeps nothing that whoever sent it does not
+have: when it dies, its lanes are begun again, by another one, from the episodes that had arrived.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cascade.types import Policy
 
 
 def environ() -> dict[str, str]:
-    """A runner's environment variables, in place before JAX is loaded: one thread, no accelerator, our compiler flags.
+    """A runner's variables, set before JAX is loaded: one thread, no accelerator, the flags of this process.
 
     XLA's thread pool is as large as PJRT_NPROC says, whatever OMP_NUM_THREADS is.
     """
@@ -66,7 +66,10 @@ class Runner:
             self._turns = Turns(self._policy, self._envs, self._plan, lanes, finished)
 
     def advance(self, seconds: float, began: None = None) -> Report:
-        """Go on for about so long; what was finished in that time. Whoever passes what `begin` gave hears its error."""
+        """Go on for about so long; what was finished in that time.
+
+        Whoever passes what `begin` gave hears its error here.
+        """
         if self._turns is None:
             raise ValueError("this runner has no lanes to go on with")
         until = time.monotonic() + seconds

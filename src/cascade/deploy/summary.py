@@ -35,6 +35,9 @@ class Seconds(NamedTuple):
         return sum(self)
 
 
+NO_TIME = Seconds(0.0, 0.0, 0.0)
+
+
 @dataclass(frozen=True)
 class Summary:
     """A deployment that was collected, or interrupted: then it is in the journal, and `deployment` is None."""

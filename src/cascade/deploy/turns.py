@@ -18,7 +18,7 @@ from cascade.deploy.faults import Faults, Incidents, blames_lane
 from cascade.deploy.group import Group
 from cascade.deploy.plan import Plan, streams
 from cascade.deploy.rows import Rows
-from cascade.deploy.summary import Seconds
+from cascade.deploy.summary import NO_TIME, Seconds
 from cascade.envs import Failure, Tick
 from cascade.envs.vectorise import LaneGroup
 from cascade.specs import Episode, EpisodeKey
@@ -35,7 +35,7 @@ class Report:
     """where and why the last environment failed"""
     collected: int = 0
     """steps taken, dropped ones included"""
-    seconds: Seconds = Seconds(0.0, 0.0, 0.0)
+    seconds: Seconds = NO_TIME
     under_way: int = 0
     """steps of the episodes that have not ended"""
     active: bool = True
