@@ -318,6 +318,8 @@ class RunConfig:
     """gradient steps of the explorers after each deployment"""
     checkpoint_seconds: float = 120.0
     """time between two checkpoints inside a phase; 0 writes one as often as possible"""
+    devices: int = 0
+    """devices of this machine that train together; 0 is all of its accelerators, or one CPU"""
     max_skipped: int = 100
     """updates of any one model that may be skipped because they were not finite, before the run stops"""
     env: EnvConfig = field(default_factory=EnvConfig)
@@ -342,6 +344,7 @@ class RunConfig:
         for name in ("model_steps", "explorer_steps"):
             require(name.replace("_", "-"), getattr(self, name), getattr(self, name) >= 0, "0 or more")
         require("checkpoint-seconds", self.checkpoint_seconds, self.checkpoint_seconds >= 0, "0 or more")
+        require("devices", self.devices, self.devices >= 0, "0 (all accelerators) or more")
         require("max-skipped", self.max_skipped, self.max_skipped >= 0, "0 or more")
 
     @property

@@ -1,6 +1,6 @@
 """What runs on the machines of a fleet: some lanes of a plan at a time, with a worker process for their environments.
 
-A runner is a plain class, made into an actor by `cascade.deploy.fleet`. It keeps nothing that whoever sent it does not
+A runner is a plain class, made into an actor by `cascade.deploy.fleet`. It keeps nothing that its sender does not
 have: when it dies, its lanes are begun again, by another one, from the episodes that had arrived.
 """
 
