@@ -38,15 +38,12 @@ PLAN = Plan(seed=3, deployment=1, steps=1203, population=2, each=4, groups=2)
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    ray.init(
-        "local",
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="ERROR",
-        object_store_memory=100 << 20,
-    )
+    """Two cores, whatever the machine has."""
+    with pytest.MonkeyPatch.context() as patch:
+        init = ray.init
+        patch.setattr(ray, "init", lambda *a, **k: init(*a, num_cpus=2, object_store_memory=100 << 20, **k))
+        patch.delenv("RAY_ADDRESS", raising=False)
+        fleet.connect("")
     yield ray
     ray.shutdown()
 

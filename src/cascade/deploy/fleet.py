@@ -16,6 +16,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -82,7 +83,9 @@ def connect(address: str) -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
     chosen = address or os.environ.get("RAY_ADDRESS") or "local"
     local = {"include_dashboard": False} if chosen == "local" else {}
-    with _handlers_kept():
+    with _handlers_kept(), warnings.catch_warnings():
+        # Ray's processes are forks that become other programs at once: JAX's warning is not about these.
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
         try:
             ray.init(chosen, log_to_driver=False, logging_level=logging.ERROR, **local)
         except (ConnectionError, ValueError) as error:

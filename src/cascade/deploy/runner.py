@@ -59,10 +59,12 @@ class Runner:
         return {"host": platform.node(), "pid": str(os.getpid()), **versions()}
 
     def begin(self, lanes: np.ndarray, finished: Mapping[EpisodeKey, int]) -> None:
-        """Take these lanes, of which some episodes are finished already."""
-        self._close()
+        """Take these lanes, of which some episodes are finished already. Environments of lanes before serve again."""
         with _plain_errors():
-            self._envs = Vectoriser(self._env, len(lanes), 1, self._config.step_timeout)
+            if self._envs is None or self._envs.lanes != len(lanes):
+                if self._envs is not None:
+                    self._envs.close()
+                self._envs = Vectoriser(self._env, len(lanes), 1, self._config.step_timeout)
             self._turns = Turns(self._policy, self._envs, self._plan, lanes, finished)
 
     def advance(self, seconds: float, began: None = None) -> Report:
@@ -76,15 +78,7 @@ class Runner:
         with _plain_errors():
             while self._turns.active and time.monotonic() < until:
                 self._turns.turn()
-        report = self._turns.harvest()
-        if not report.active:
-            self._close()
-        return report
-
-    def _close(self) -> None:
-        if self._envs is not None:
-            self._envs.close()
-        self._envs = self._turns = None
+        return self._turns.harvest()
 
 
 @contextmanager
