@@ -33,6 +33,8 @@ from cascade.run.machine import describe, installed
 EPISODE = 1_000
 """Steps of an episode: long."""
 TICK = os.sysconf("SC_CLK_TCK")
+OF_RAY = ("/ray/core/src/ray/", "/ray/_private/", "/ray/dashboard/", "ray::")
+"""What the command lines of Ray's own processes hold."""
 
 
 def config(steps: int) -> RunConfig:
@@ -86,7 +88,7 @@ class Meter:
     def _rest(self, mine: set[int], there: dict, runners: list[int]) -> dict[str, float]:
         """This process and its workers, and what belongs to Ray itself."""
         collecting = set().union(*(below(pid, there) for pid in runners)) if runners else set()
-        cluster = {pid for pid in mine - collecting if "ray" in there[pid][1] and pid != os.getpid()}
+        cluster = {pid for pid in mine - collecting if any(part in there[pid][1] for part in OF_RAY)}
         return {
             "driver": sum(there[pid][2] for pid in mine - collecting - cluster),
             "cluster": sum(there[pid][2] for pid in cluster),
