@@ -46,8 +46,16 @@ class DeployConfig:
     """environment steps of one deployment, over all explorers: exactly as many are stored"""
     lanes: int = 16
     """environments stepped at once, over all explorers"""
+    groups: int = 0
+    """groups of lanes that are acted for in turn; 0 is two, or one where explorers have an odd number of lanes"""
     workers: int = 1
-    """worker processes that step them"""
+    """worker processes that step them, on this machine"""
+    engine: Literal["local", "ray"] = "local"
+    """who collects: this machine, or runners on a Ray cluster (extra: ray); the data are the same"""
+    address: str = ""
+    """address of the Ray cluster; empty starts one on this machine"""
+    runners: int = 0
+    """processes on the Ray cluster that collect, one core each; 0 is one for each of its cores"""
     step_timeout: float = 60.0
     """seconds after which a silent worker counts as hung and is restarted"""
     max_failures: int = 20
@@ -59,6 +67,10 @@ class DeployConfig:
         require(
             "deploy.step-timeout", self.step_timeout, self.step_timeout > 0, "a positive number of seconds"
         )
+        for name in ("groups", "runners"):
+            require(
+                f"deploy.{name}", getattr(self, name), getattr(self, name) >= 0, "0 (chosen here) or more"
+            )
         require("deploy.max-failures", self.max_failures, self.max_failures >= 0, "0 or more")
 
 
@@ -306,6 +318,8 @@ class RunConfig:
     """gradient steps of the explorers after each deployment"""
     checkpoint_seconds: float = 120.0
     """time between two checkpoints inside a phase; 0 writes one as often as possible"""
+    devices: int = 0
+    """devices of this machine that train together; 0 is all of its accelerators, or one CPU"""
     max_skipped: int = 100
     """updates of any one model that may be skipped because they were not finite, before the run stops"""
     env: EnvConfig = field(default_factory=EnvConfig)
@@ -330,6 +344,7 @@ class RunConfig:
         for name in ("model_steps", "explorer_steps"):
             require(name.replace("_", "-"), getattr(self, name), getattr(self, name) >= 0, "0 or more")
         require("checkpoint-seconds", self.checkpoint_seconds, self.checkpoint_seconds >= 0, "0 or more")
+        require("devices", self.devices, self.devices >= 0, "0 (all accelerators) or more")
         require("max-skipped", self.max_skipped, self.max_skipped >= 0, "0 or more")
 
     @property

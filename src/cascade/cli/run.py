@@ -16,6 +16,8 @@ from cascade.presets.smoke import smoke
 from cascade.seeds import Seeds, format_seeds
 
 DEFAULT = "demo"
+SHORT = {"--env": "--env.id", "--engine": "--deploy.engine", "--address": "--deploy.address"}
+"""Options that have a name of their own besides their setting's."""
 SHOWN = ("coverage", "deployed_distance", "rewarding_episodes", "maximum_return", "held_out_loss")
 
 
@@ -24,6 +26,7 @@ class Run:
     """Deploy, train the world model, train the explorers, and again: the paper's Algorithm 1.
 
     Usage: cascade run [PRESET] --out RUN [--method pp2e] [--seeds 0-4] [--env ID] [--smoke] [--any.setting VALUE]
+           cascade run [PRESET] --out RUN --engine ray [--address HOST:PORT]      deployments on a Ray cluster
 
     The same command goes on with a run that was stopped or killed; `cascade run --out RUN` does too. PRESET is
     one of those that `cascade presets` lists, and comes first; the settings below are its values.
@@ -101,9 +104,14 @@ def chosen(args: Sequence[str]) -> tuple[str, RunConfig, list[str]]:
 
 
 def _plain(args: Sequence[str]) -> list[str]:
-    """`--env ID` is short for `--env.id ID`."""
-    rest = ["--env.id" if arg == "--env" else arg for arg in args]
-    return [arg.replace("--env=", "--env.id=", 1) for arg in rest]
+    """Short options as the settings that they stand for."""
+    return [_spelled_out(arg) for arg in args]
+
+
+def _spelled_out(arg: str) -> str:
+    """A short option as the setting that it stands for."""
+    name, equals, value = arg.partition("=")
+    return SHORT.get(name, name) + equals + value
 
 
 def _value(args: Sequence[str], flag: str) -> str | None:

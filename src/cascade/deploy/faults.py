@@ -35,8 +35,19 @@ class Faults:
 
     def record(self, cause: str) -> None:
         self.failures += 1
+        self._count(cause, 1)
+
+    def add(self, other: Faults) -> None:
+        """Those that another collector met."""
+        self.failures += other.failures
+        self.dropped_episodes += other.dropped_episodes
+        self.dropped_steps += other.dropped_steps
+        for cause, times in other.causes.items():
+            self._count(cause, times)
+
+    def _count(self, cause: str, times: int) -> None:
         if cause in self.causes or len(self.causes) < LONGEST_LIST:
-            self.causes[cause] = self.causes.get(cause, 0) + 1
+            self.causes[cause] = self.causes.get(cause, 0) + times
 
 
 class Incidents:

@@ -27,10 +27,10 @@ def keys_at(words: UInt32[Array, "L 2"], times: Int32[Array, " L"]) -> Key[Array
 class Group:
     """Lanes in lockstep. Lanes without budget stay in the batch as rows that nobody reads."""
 
-    def __init__(self, policy: Policy, action: ActionSpec, lanes: np.ndarray, streams: Sequence[Stream]):
-        size = len(lanes)
-        self.lanes = lanes
-        self.streams = [streams[lane] for lane in lanes.tolist()]
+    def __init__(self, policy: Policy, action: ActionSpec, slots: np.ndarray, streams: Sequence[Stream]):
+        size = len(slots)
+        self.slots, self.streams = slots, streams
+        """which environment each row has, and its episodes"""
         self.rows = np.arange(0)
         """which of the group's lanes have budget left"""
         self.times = np.zeros(size, np.int32)
@@ -39,6 +39,7 @@ class Group:
         """how many it may have: what is left of the lane's budget"""
         self._seeds = np.full(size, STEP, np.int64)
         self._words = np.zeros((size, 2), np.uint32)
+        self._sent = self.rows
         self._policy, self._carry = policy, policy.initial(size)
         self.actions = np.zeros((size, *action.shape), action.dtype)
         """what the policy chose last"""
@@ -67,9 +68,9 @@ class Group:
         self.actions = actions
 
     def turn(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Lanes, actions and seeds to send; the lanes' times are then those of what comes back."""
-        rows = self.rows
-        message = self.lanes[rows], self.actions[rows], self._seeds[rows]
+        """Environments, actions and seeds to send; the rows' times are then those of what comes back."""
+        rows = self._sent = self.rows
+        message = self.slots[rows], self.actions[rows], self._seeds[rows]
         self.times[rows] = np.where(self._seeds[rows] == STEP, self.times[rows] + 1, 0)
         self._seeds[rows] = STEP
         return message
@@ -80,12 +81,11 @@ class Group:
         return int(self.times[self.rows].sum())
 
     def _padded(self, tick: Tick) -> Mapping[str, np.ndarray]:
-        if len(tick.lanes) == len(self.lanes):
+        if len(self._sent) == len(self.slots):
             return tick.obs
-        rows = np.searchsorted(self.lanes, tick.lanes)
         padded = {
-            name: np.zeros((len(self.lanes), *part.shape[1:]), part.dtype) for name, part in tick.obs.items()
+            name: np.zeros((len(self.slots), *part.shape[1:]), part.dtype) for name, part in tick.obs.items()
         }
         for name, part in tick.obs.items():
-            padded[name][rows] = part
+            padded[name][self._sent] = part
         return padded

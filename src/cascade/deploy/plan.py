@@ -7,7 +7,7 @@ draws is a function of the plan and of its key, so that whoever collects it, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -68,10 +68,13 @@ class Plan:
         """The plan that the settings ask for.
 
         Every explorer has `lanes // population` lanes, at least one. If that number is even there are two
-        groups, so that one is stepped while the other is acted for; otherwise there is one.
+        groups, so that one is stepped while the other is acted for; otherwise there is one. `deploy.groups`
+        asks for more of them; what does not divide the lanes is lowered until it does.
         """
         each = max(1, config.lanes // population)
-        return cls(seed, deployment, config.steps, population, each, groups=1 if each % 2 else 2)
+        groups = config.groups or (1 if each % 2 else 2)
+        groups = next(count for count in range(min(groups, each), 0, -1) if each % count == 0)
+        return cls(seed, deployment, config.steps, population, each, groups)
 
     @property
     def lanes(self) -> int:
@@ -81,6 +84,10 @@ class Plan:
     def owner(self, lane: int) -> tuple[int, int]:
         """The explorer of a lane, and which of its lanes it is."""
         return divmod(lane, self.each)
+
+    def lane_of(self, key: EpisodeKey) -> int:
+        """The lane that an episode belongs to."""
+        return key.explorer * self.each + key.lane
 
     def budgets(self) -> np.ndarray:
         """Steps of every lane, [population, each]; 0 where there are more lanes than steps."""
@@ -148,10 +155,19 @@ class Stream:
             self._number += 1
 
 
-def streams(plan: Plan, finished: Mapping[EpisodeKey, int]) -> list[Stream]:
-    """The stream of every lane, given the steps of the episodes that are stored already."""
+def streams(
+    plan: Plan, finished: Mapping[EpisodeKey, int], only: Container[int] | None = None
+) -> list[Stream]:
+    """The stream of every lane, given the steps of the episodes that are stored already.
+
+    Lanes that are not among `only` have no budget: somebody else collects them.
+    """
     done: list[dict[int, int]] = [{} for _ in range(plan.lanes)]
     for key, steps in finished.items():
-        done[key.explorer * plan.each + key.lane][key.episode] = steps
+        done[plan.lane_of(key)][key.episode] = steps
     budgets = plan.budgets().ravel().tolist()
+    if only is not None:
+        budgets = [
+            budget if lane in only else sum(done[lane].values()) for lane, budget in enumerate(budgets)
+        ]
     return [Stream(plan, lane, budgets[lane], done[lane]) for lane in range(plan.lanes)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cascade.data.store import Deployment
@@ -21,7 +21,7 @@ class Progress(NamedTuple):
 
 
 class Seconds(NamedTuple):
-    """Where the time went."""
+    """Where the time went; on a fleet, added up over its runners."""
 
     policy: float
     """choosing actions"""
@@ -33,6 +33,9 @@ class Seconds(NamedTuple):
     @property
     def total(self) -> float:
         return sum(self)
+
+
+NO_TIME = Seconds(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,10 @@ class Summary:
     """steps taken by this process, dropped ones included"""
     problems: tuple[str, ...] = ()
     """what could not be used of an earlier process's journal, and was collected again"""
+
+    def committed(self, deployment: Deployment) -> Summary:
+        """The same, once its data are stored."""
+        return replace(self, deployment=deployment)
 
     @property
     def interrupted(self) -> bool:

@@ -45,8 +45,8 @@ class PopulationPolicy:
         if device is not None:
             world, actors = jax.device_put((world, actors), device)
         self._world = cast(world, world.config.precision)
-        self._weights, structure = jax.tree.flatten((self._world, cast(actors, actors.precision)))
-        self._act = _program(structure, greedy)
+        self._weights, self._structure = jax.tree.flatten((self._world, cast(actors, actors.precision)))
+        self._greedy, self._act = greedy, _program(self._structure, greedy)
 
     def initial(self, lanes: int) -> Memory:
         """See `cascade.types.Policy`."""
@@ -63,6 +63,17 @@ class PopulationPolicy:
         """See `cascade.types.Policy`."""
         carry, action = self._act(self._weights, carry, dict(obs), is_first, keys)
         return carry, np.asarray(action)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied to another process as plain arrays, wherever they lie here."""
+        world, actors = jax.tree.unflatten(self._structure, jax.device_get(self._weights))
+        return _arrived, (world, actors, self._greedy)
+
+
+def _arrived(world: WorldModel, actors: Actor, greedy: bool) -> PopulationPolicy:
+    """The policy on this process's device."""
+    world, actors = jax.tree.map(jnp.asarray, (world, actors))
+    return PopulationPolicy(world, actors, greedy)
 
 
 @cache

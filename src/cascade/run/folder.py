@@ -28,6 +28,8 @@ from cascade.seeds import format_seeds
 from cascade.specs import EnvSpec
 
 FORMAT = 1
+WHO_COLLECTS = ("engine", "address", "runners")
+"""Settings of deployments that change nothing in the data: a run may go on with others."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ class Folder:
                 f"{self.path}: was started with --seeds {format_seeds(started.seeds)}, now "
                 f"{format_seeds(seeds)}; give the same seeds, or another --out"
             )
-        changed = differences(started.settings, to_document(config))
+        changed = differences(_decisive(started.config), _decisive(config))
         if changed and not allow:
             shown = "; ".join(changed[:8]) + (f"; and {len(changed) - 8} more" if len(changed) > 8 else "")
             raise CascadeError(
@@ -141,3 +143,11 @@ class Folder:
                     f"{self.path}: another process is working on this run; wait for it, or choose another --out"
                 ) from None
             yield
+
+
+def _decisive(config: RunConfig) -> dict[str, Any]:
+    """The settings that decide what comes of a run."""
+    document = to_document(config)
+    for name in WHO_COLLECTS:
+        del document["deploy"][name]
+    return document

@@ -17,10 +17,11 @@ import numpy as np
 from cascade.config import RunConfig
 from cascade.data.journal import Journal
 from cascade.data.store import deployment_folder
-from cascade.deploy import Plan, RandomPolicy, collect, vectorise
+from cascade.deploy import Plan, RandomPolicy, Summary, collect, collect_fleet, vectorise
 from cascade.errors import CascadeError
 from cascade.explore.policy import PopulationPolicy
 from cascade.run import checkpoint, initial, snapshot, state
+from cascade.run.devices import Spread
 from cascade.run.folder import Folder
 from cascade.run.log import Log
 from cascade.run.measure import measure
@@ -65,7 +66,7 @@ class Loop:
     ):
         self.folder, self.config, self.spec, self.seeds = folder, config, spec, seeds
         self.results, self.watch, self.stop = results, watch, stop
-        self.keys = state.seed_keys(seeds)
+        self.keys, self.spread = state.seed_keys(seeds), Spread(config, len(seeds))
         self.checkpoints = checkpoint.Checkpoints(folder.checkpoints(seeds))
         self.at, self.seconds = Position(), 0.0
         if self.checkpoints.latest is None:
@@ -106,14 +107,7 @@ class Loop:
             population = 1 if k == 0 else self.config.population
             plan = Plan.of(deploy, seed=seed, deployment=k, population=population)
             policy = RandomPolicy(self.spec.action) if k == 0 else self.policy(i)
-            journal = Journal(root, k, self.spec)
-            with (
-                vectorise(self.config.env, deploy, plan) as envs,
-                jax.default_device(acting_device(self.spec)),
-            ):
-                summary = collect(
-                    policy, envs, journal, plan, deploy, progress=self._collecting(i), stop=self.stop
-                )
+            summary = self._collect(policy, Journal(root, k, self.spec), plan, self._collecting(i))
             if summary.interrupted:
                 self._interrupt()
             if summary.faults.failures or summary.problems:
@@ -125,10 +119,10 @@ class Loop:
         keys = folded(self.keys, MODEL, self.at.deployment)
         size = steps_per_call(self.spec, steps)
         self.watch.phase(self.at, steps)
+        self.state = State(self.spread.for_models(self.state.models), self.state.explorers)
         for step, count in chunks(self.at.step, steps, size):
-            models, metrics = train_models(
-                self.state.models, samplers.chunk(step, count), jnp.int32(step), keys
-            )
+            chunk = self.spread.batches(samplers.chunk(step, count))
+            models, metrics = train_models(self.state.models, chunk, jnp.int32(step), keys)
             self.state = State(models, self.state.explorers)
             self._trained(step + count, steps, metrics)
         self._check_skipped()
@@ -145,12 +139,15 @@ class Loop:
         size, config = steps_per_call(self.spec, steps), state.explore_config(self.config)
         weight, offset = jnp.float32(self.config.diversity_weight), self.config.model_steps
         self.watch.phase(self.at, steps)
+        models, explorers = self.spread.shared(self.state.models), self.state.explorers
+        self.state = State(models, self.spread.for_explorers(explorers))
         for step, count in chunks(self.at.step, steps, size):
-            chunk = samplers.chunk(offset + step, count)  # other batches than the model was just trained on
+            # Other batches than the model was just trained on.
+            chunk = self.spread.shared(samplers.chunk(offset + step, count))
             explorers, metrics = train_explorers(
-                self.state.explorers, self.state.models, chunk, weight, jnp.int32(step), keys, config
+                self.state.explorers, models, chunk, weight, jnp.int32(step), keys, config
             )
-            self.state = State(self.state.models, explorers)
+            self.state = State(models, explorers)
             self._trained(step + count, steps, metrics)
             if step + count == steps:
                 self._note_explorers(metrics)
@@ -245,6 +242,16 @@ class Loop:
                     "good checkpoint is kept"
                 )
 
+    def _collect(
+        self, policy: Policy, journal: Journal, plan: Plan, progress: Callable[[Any], None]
+    ) -> Summary:
+        """On this machine or on a cluster, to the same bytes."""
+        env, deploy = self.config.env, self.config.deploy
+        if deploy.engine == "ray":
+            return collect_fleet(policy, journal, plan, env, deploy, progress=progress, stop=self.stop)
+        with vectorise(env, deploy, plan) as envs, jax.default_device(acting_device(self.spec)):
+            return collect(policy, envs, journal, plan, deploy, progress=progress, stop=self.stop)
+
     def _collecting(self, index: int) -> Callable[[Any], None]:
         done = index * self.config.deploy.steps
 
@@ -259,6 +266,7 @@ class Loop:
         steps = self.at.step if self.at.name in ("model", "explore") else self.config.deploy.steps
         self.results.add_phase(list(self.seeds), self.at.name, self.at.deployment, steps, seconds)
         self.at, self.seconds = self.at.next(), 0.0
+        self.state = self.spread.gathered(self.state)
         self._began = time.monotonic()
         self.save()
 
