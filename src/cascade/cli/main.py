@@ -9,6 +9,7 @@ from rich.markup import escape
 from tyro.extras import subcommand_cli_from_dict
 
 from cascade.cli.bench import Bench
+from cascade.cli.export import Export
 from cascade.cli.output import console
 from cascade.cli.presets import Presets
 from cascade.cli.report import Report
@@ -29,6 +30,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "run": Run,
     "transfer": Transfer,
     "report": Report,
+    "export": Export,
     "presets": Presets,
     "bench": Bench,
     "tabular": Tabular,
