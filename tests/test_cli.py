@@ -53,9 +53,15 @@ def settings_without_help(source: Path) -> list[str]:
         if isinstance(node, ast.ClassDef) and "dataclass" in ast.unparse(ast.List(node.decorator_list)):
             for field, after in pairwise([*node.body, ast.Pass()]):
                 text = ast.unparse(after) if isinstance(after, ast.Expr) else ""
-                if isinstance(field, ast.AnnAssign) and len(text) < 8:
+                shown = isinstance(field, ast.AnnAssign) and not _is_hidden(ast.unparse(field.annotation))
+                if shown and len(text) < 8:
                     missing.append(f"{node.name}.{ast.unparse(field.target)}")
     return missing
+
+
+def _is_hidden(annotation: str) -> bool:
+    """Fields that are no settings of their own: left out, or a group whose settings are shown one by one."""
+    return "Suppress" in annotation or "name=''" in annotation
 
 
 @pytest.mark.parametrize("source", SETTINGS, ids=lambda path: path.stem)
@@ -71,8 +77,12 @@ def test_a_setting_without_help_is_found(tmp_path):
 
 def flag(name: str, hint: object) -> str:
     """How help names a setting: what stands without a flag has its capitals, such as RUN."""
-    positional = tyro.conf.Positional in getattr(hint, "__metadata__", ())
-    return name.removesuffix("s").upper() if positional else f"--{name.replace('_', '-')}"
+    marks = getattr(hint, "__metadata__", ())
+    if tyro.conf.Suppress in marks or any(getattr(mark, "name", None) == "" for mark in marks):
+        return ""
+    if tyro.conf.Positional in marks:
+        return next(mark.metavar.split()[0] for mark in marks if getattr(mark, "metavar", None))
+    return f"--{name.replace('_', '-')}"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

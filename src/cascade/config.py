@@ -311,7 +311,7 @@ class RunConfig:
     deployments: int = 5
     """times the explorers are sent out"""
     initial: str = "random"
-    """the first deployment: random actions, or the path of a stored run whose data take its place"""
+    """the first deployment: random actions, or data: the path of a run or of its data, or minari:ID_OR_PATH"""
     model_steps: int = 20_000
     """gradient steps of the world model and the ensemble after each deployment"""
     explorer_steps: int = 10_000

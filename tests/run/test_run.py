@@ -181,7 +181,7 @@ def test_data_of_another_run_replace_the_first_deployment(whole, tmp_path):
         np.sort(first.array("action.npy")), np.sort(whole.store(0).fields().action.read())
     )
     assert run.store().deployments[1].manifest.steps == 240
-    with pytest.raises(SettingError, match=r"initial: got .*expected random, or the folder of a run"):
+    with pytest.raises(SettingError, match=r"initial: got .*expected random, the folder of a run"):
         cascade.run(replace(config, initial=str(tmp_path / "nothing")), tmp_path / "other")
 
 

@@ -9,6 +9,8 @@ from rich.markup import escape
 from tyro.extras import subcommand_cli_from_dict
 
 from cascade.cli.bench import Bench
+from cascade.cli.dataset import Dataset
+from cascade.cli.export import Export
 from cascade.cli.output import console
 from cascade.cli.presets import Presets
 from cascade.cli.report import Report
@@ -31,6 +33,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "transfer": Transfer,
     "sweep": Sweep,
     "report": Report,
+    "export": Export,
+    "dataset": Dataset,
     "presets": Presets,
     "bench": Bench,
     "tabular": Tabular,

@@ -1,4 +1,4 @@
-"""A dataset in the place of the first deployment: the stored data of another run."""
+"""A dataset in the place of the first deployment: the stored data of another run, or a Minari dataset."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from cascade.data.store import Deployment, Store
 from cascade.errors import CascadeError, SettingError
 from cascade.specs import EnvSpec, Episode, EpisodeKey
 
+MINARI = "minari:"
 
-def copy(source: str, root: Path, spec: EnvSpec, seed: int) -> None:
-    """Store every episode of `source` as deployment 0 of a new run."""
+
+def copy(source: str, root: Path, spec: EnvSpec, seed: int) -> str:
+    """Store every episode of `source` as deployment 0 of a new run; a line that a person should read, or nothing."""
+    if source.startswith(MINARI):
+        return _copy_minari(source, root, spec)
     store = find(source, seed)
     if (store.spec.observations, store.spec.action) != (spec.observations, spec.action):
         raise SettingError(
@@ -29,6 +33,20 @@ def copy(source: str, root: Path, spec: EnvSpec, seed: int) -> None:
     for episode in episodes(store, spec):
         journal.append(episode)
     journal.commit({"initial": Path(source).name, "digest": store.digest})
+    return ""
+
+
+def _copy_minari(source: str, root: Path, spec: EnvSpec) -> str:
+    from cascade.data.minari import Dataset
+
+    dataset = Dataset.open(source.removeprefix(MINARI), spec)
+    journal = Journal(root, 0, spec)
+    for episode in dataset.episodes():
+        journal.append(episode)
+    journal.commit({"initial": f"{MINARI}{dataset.name}", "info_set_to_zero": dataset.missing})
+    if not dataset.missing:
+        return ""
+    return f"minari {dataset.name} has no info {', '.join(dataset.missing)}: zeros are stored for it"
 
 
 def find(source: str, seed: int) -> Store:
@@ -41,7 +59,7 @@ def find(source: str, seed: int) -> Store:
             if store.problems:
                 raise CascadeError(store.message)
             return store
-    raise SettingError("initial", source, "random, or the folder of a run or of its stored data")
+    raise SettingError("initial", source, "random, the folder of a run or of its stored data, or minari:ID")
 
 
 def episodes(store: Store, spec: EnvSpec) -> Iterator[Episode]:

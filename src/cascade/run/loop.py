@@ -101,7 +101,8 @@ class Loop:
             if deployment_folder(root, k).exists():
                 continue
             if k == 0 and self.config.initial != "random":
-                initial.copy(self.config.initial, root, self.spec, seed)
+                if note := initial.copy(self.config.initial, root, self.spec, seed):
+                    self.watch.note(note)
                 continue
             # The first deployment is the same for every method.
             population = 1 if k == 0 else self.config.population
