@@ -19,8 +19,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	@touch $(STAMP)
 
-demo: setup      ## see the paper's idea at work, in minutes
-	$(BIN)/cascade tabular --height 6 --population 8 --seeds 0-99 --out runs/theory
+demo: setup      ## the whole system in minutes: CASCADE beside random, zero-shot transfer, and the page
+	$(BIN)/cascade sweep demo --methods cascade random --transfer --out runs/demo
 
 test: setup      ## lint, types, import contracts, strict docs, tests
 	$(MAKE) --no-print-directory lint

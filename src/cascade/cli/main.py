@@ -1,5 +1,7 @@
 """Parse, run the chosen command, and turn what the user can mend into one line."""
 
+import inspect
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,6 +10,7 @@ import tyro
 from rich.markup import escape
 from tyro.extras import subcommand_cli_from_dict
 
+from cascade.cli import run, sweep
 from cascade.cli.bench import Bench
 from cascade.cli.dataset import Dataset
 from cascade.cli.export import Export
@@ -48,15 +51,24 @@ def main(args: Sequence[str] | None = None) -> None:
     except CascadeError as error:
         console.print(f"[bold red]cascade:[/] {escape(str(error))}", soft_wrap=True)
         sys.exit(error.code)
+    except BrokenPipeError:  # whoever read our words has heard enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
 
 
 def parse(args: Sequence[str]) -> Any:
     """The command that the words ask for. Those with a preset's values as defaults are read in two steps."""
     if args and args[0] == "run":
         default, rest = prepare(args[1:])
-        return tyro.cli(Run, prog="cascade run", description=Run.__doc__, default=default, args=rest)
+        return tyro.cli(
+            Run, prog="cascade run", description=_words(Run, run.USAGE), default=default, args=rest
+        )
     if args and args[0] == "sweep":
         name, config, rest = chosen(args[1:])
-        whole = Sweep(config=config, preset=name)
-        return tyro.cli(Sweep, prog="cascade sweep", description=Sweep.__doc__, default=whole, args=rest)
+        whole, words = Sweep(config=config, preset=name), _words(Sweep, sweep.USAGE)
+        return tyro.cli(Sweep, prog="cascade sweep", description=words, default=whole, args=rest)
     return subcommand_cli_from_dict(COMMANDS, prog="cascade", description=DESCRIPTION, args=args)
+
+
+def _words(command: type, usage: str) -> str:
+    return f"{inspect.getdoc(command)}\n{usage}"

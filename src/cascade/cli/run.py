@@ -16,6 +16,13 @@ from cascade.presets.smoke import smoke
 from cascade.seeds import Seeds, format_seeds
 
 DEFAULT = "demo"
+USAGE = """
+Usage: cascade run [PRESET] --out RUN [--method pp2e] [--seeds 0-4] [--env ID] [--smoke] [--any.setting VALUE]
+
+PRESET is one of those that `cascade presets` lists, and comes first; the settings below are its values.
+`cascade run --out RUN` goes on with the run that is there. `--engine ray [--address HOST:PORT]` deploys on a
+Ray cluster.
+"""
 SHORT = {"--env": "--env.id", "--engine": "--deploy.engine", "--address": "--deploy.address"}
 """Options that have a name of their own besides their setting's."""
 SHOWN = ("coverage", "deployed_distance", "rewarding_episodes", "maximum_return", "held_out_loss")
@@ -25,11 +32,7 @@ SHOWN = ("coverage", "deployed_distance", "rewarding_episodes", "maximum_return"
 class Run:
     """Deploy, train the world model, train the explorers, and again: the paper's Algorithm 1.
 
-    Usage: cascade run [PRESET] --out RUN [--method pp2e] [--seeds 0-4] [--env ID] [--smoke] [--any.setting VALUE]
-           cascade run [PRESET] --out RUN --engine ray [--address HOST:PORT]      deployments on a Ray cluster
-
-    The same command goes on with a run that was stopped or killed; `cascade run --out RUN` does too. PRESET is
-    one of those that `cascade presets` lists, and comes first; the settings below are its values.
+    The same command goes on with a run that was stopped or killed.
     """
 
     out: Annotated[

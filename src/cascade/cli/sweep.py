@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from cascade.run.api import Run
     from cascade.run.loop import Watch
 
+USAGE = """
+Usage: cascade sweep [PRESET] --out DIR [--methods cascade random] [--seeds 0-4] [--transfer] [--any.setting VALUE]
+
+PRESET is one of those that `cascade presets` lists, and comes first; the settings below are its values.
+"""
 METHODS = ("cascade", "pp2e", "p2e", "random")
 
 
@@ -25,10 +30,7 @@ METHODS = ("cascade", "pp2e", "p2e", "random")
 class Sweep:
     """Run several methods with the same settings and seeds, and compare them in one report.
 
-    Usage: cascade sweep [PRESET] --out DIR [--methods cascade random] [--seeds 0-4] [--transfer] [--setting VALUE]
-
-    The same command goes on with what is there, method by method. PRESET comes first; the settings below are its
-    values.
+    The same command goes on with what is there, method by method.
     """
 
     out: Annotated[

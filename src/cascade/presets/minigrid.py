@@ -23,8 +23,9 @@ MULTI_ROOM = EnvConfig("minigrid:MultiRoom-N4-S5-v0", observation="grid")  # six
 COMPACT = RunConfig(
     env=FOUR_ROOMS,
     deploy=DeployConfig(steps=200_000, lanes=40),
-    sample=SampleConfig(batch=16, length=40),
+    sample=SampleConfig(batch=16, length=40, prioritize_ends=0.5),
     world=WorldConfig(
+        discount_scale=10.0,  # ends are rare, and a policy exploits places where the model wrongly expects them
         deter=256,
         hidden=256,
         stoch=16,
@@ -67,7 +68,7 @@ DEMO = replace(
     model_steps=496,
     explorer_steps=352,
     deploy=DeployConfig(steps=12_000, lanes=32),
-    sample=SampleConfig(batch=16, length=32),
+    sample=replace(COMPACT.sample, length=32),
     world=replace(
         COMPACT.world,
         deter=128,

@@ -3,14 +3,16 @@
 from dataclasses import replace
 
 from cascade.config import DeployConfig, MeasureConfig, RunConfig, SampleConfig
+from cascade.presets import preset
 
 POPULATION = 2
 TIME_LIMIT = 20
 """Actions of an episode: short, so that some end in every deployment."""
 
 
-def smoke(config: RunConfig) -> RunConfig:
-    """These settings at a size at which every phase takes seconds on one core. Nothing is learnt."""
+def smoke(config: RunConfig | str) -> RunConfig:
+    """A preset, or these settings, at a size at which every phase takes seconds on one core. Nothing is learnt."""
+    config = preset(config) if isinstance(config, str) else config
     return replace(
         config,
         deployments=2,
