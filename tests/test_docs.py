@@ -7,9 +7,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tyro.extras import subcommand_cli_from_dict
 
-from cascade.cli.main import COMMANDS
+from cascade.cli.main import parse
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -60,7 +59,7 @@ def test_commands_parse(page):
             assert [arg for arg in args if "=" not in arg and arg not in targets] == [], line
         elif "--help" not in args:
             try:
-                subcommand_cli_from_dict(COMMANDS, prog="cascade", args=args)
+                parse(args)
             except SystemExit:
                 pytest.fail(f"{page} shows a command that does not parse: {line}")
 

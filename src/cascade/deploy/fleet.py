@@ -72,12 +72,17 @@ def collect_fleet(
     return ledger.finish() if done else ledger.interrupt()
 
 
-def connect(address: str) -> Any:
-    """The `ray` module, connected: to what it is connected to already, to `address`, or to a cluster of its own."""
+def load() -> Any:
+    """The `ray` module."""
     try:
-        ray = importlib.import_module("ray")
+        return importlib.import_module("ray")
     except ImportError:
         raise MissingExtra("deploy.engine ray", "ray") from None
+
+
+def connect(address: str) -> Any:
+    """The `ray` module, connected: to what it is connected to already, to `address`, or to a cluster of its own."""
+    ray = load()
     if ray.is_initialized():
         return ray
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
