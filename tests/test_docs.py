@@ -115,6 +115,19 @@ def test_readme_quotes_its_records():
     assert "needs {single_policy_batch:.0f}".format(**large) in index
 
 
+def test_the_cluster_page_quotes_its_record():
+    """Rates, ratios and what a runner takes."""
+    record, page = json.loads((ROOT / "benchmarks/fleet.json").read_text()), PAGES["docs/cluster.md"]
+    for found in record["engines"]:
+        for engine in ("local", "ray"):
+            assert f"{found[engine]['best_steps_per_s']:,}" in page
+        assert f"| {found['ray_over_best_local']:.2f} |" in page
+        assert found["runner_cores"] <= 1
+        assert not found["runner_maps_cuda"]
+    for kind in record["bookkeeping"]:
+        assert f"{kind['steps_per_s']:,}" in page
+
+
 def test_the_site_lists_every_page():
     """A page that exists can be found; nothing is fetched from other hosts."""
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")

@@ -38,7 +38,7 @@ from cascade.types import Policy
 SLICE = 1.0
 """Seconds that a runner works before it reports."""
 POLL = 0.2
-"""Seconds between two looks at `stop`."""
+"""Seconds between two looks at `stop`, and between two reports of progress."""
 STOP_SECONDS = 10.0
 """How long reports are waited for after a stop."""
 START_SECONDS = 300.0
@@ -72,12 +72,17 @@ def collect_fleet(
     return ledger.finish() if done else ledger.interrupt()
 
 
-def connect(address: str) -> Any:
-    """The `ray` module, connected: to what it is connected to already, to `address`, or to a cluster of its own."""
+def load() -> Any:
+    """The `ray` module."""
     try:
-        ray = importlib.import_module("ray")
+        return importlib.import_module("ray")
     except ImportError:
         raise MissingExtra("deploy.engine ray", "ray") from None
+
+
+def connect(address: str) -> Any:
+    """The `ray` module, connected: to what it is connected to already, to `address`, or to a cluster of its own."""
+    ray = load()
     if ray.is_initialized():
         return ray
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
@@ -148,6 +153,7 @@ class Fleet:
 
     def run(self, progress: Callable[[Progress], None] | None, stop: Callable[[], bool] | None) -> bool:
         """Hand units out and take reports until the budget is spent; false if told to stop before."""
+        reported = 0.0
         while self._waiting or self._busy:
             if stop is not None and stop():
                 self._drain()
@@ -157,7 +163,9 @@ class Fleet:
             for answer in self._answers([*self._busy, *self._starting], POLL):
                 self._hear(answer)
             self._give_up_without_runners()
-            if progress is not None:
+            done = not (self._waiting or self._busy)
+            if progress is not None and (done or time.monotonic() - reported > POLL):
+                reported = time.monotonic()
                 progress(self._ledger.progress(sum(task.under_way for task in self._busy.values())))
         return True
 

@@ -13,7 +13,7 @@ import jax
 
 from cascade.config import RunConfig
 from cascade.data.store import Store
-from cascade.deploy import RandomPolicy
+from cascade.deploy import RandomPolicy, fleet
 from cascade.envs import spec_of
 from cascade.errors import CascadeError, SettingError
 from cascade.explore.player import Player
@@ -182,6 +182,8 @@ def run(
     chosen = (seeds,) if isinstance(seeds, int) else tuple(seeds)
     if not chosen:
         raise SettingError("seeds", "()", "at least one")
+    if config.deploy.engine == "ray":
+        fleet.load()  # a missing extra is better heard of now
     folder, watch = Folder(Path(out)), watch or Silent()
     enable_compilation_cache()
     with folder.locked():
