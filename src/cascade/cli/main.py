@@ -10,6 +10,7 @@ from tyro.extras import subcommand_cli_from_dict
 
 from cascade.cli.bench import Bench
 from cascade.cli.dataset import Dataset
+from cascade.cli.doctor import Doctor
 from cascade.cli.export import Export
 from cascade.cli.output import console
 from cascade.cli.presets import Presets
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "export": Export,
     "dataset": Dataset,
     "presets": Presets,
+    "doctor": Doctor,
     "bench": Bench,
     "tabular": Tabular,
 }
