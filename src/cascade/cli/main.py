@@ -18,6 +18,7 @@ from cascade.cli.report import Report
 from cascade.cli.run import Run, prepare
 from cascade.cli.tabular import Tabular
 from cascade.cli.transfer import Transfer
+from cascade.cli.watch import Watch
 from cascade.errors import CascadeError
 
 DESCRIPTION = """\
@@ -32,6 +33,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "run": Run,
     "transfer": Transfer,
     "report": Report,
+    "watch": Watch,
     "export": Export,
     "dataset": Dataset,
     "presets": Presets,
