@@ -8,10 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import numpy as np
 
 from cascade.config import EnvConfig, RunConfig
+from cascade.explore.actor import Actor
+from cascade.explore.saved import Behaviour
 from cascade.presets import preset
 from cascade.presets.smoke import smoke
 from cascade.run import state
@@ -19,6 +22,9 @@ from cascade.run.api import Run, Silent, groups, open_run
 from cascade.run.checkpoint import Checkpoints, named_leaves
 from cascade.run.folder import Folder
 from cascade.run.state import Position, State
+from cascade.specs import EnvSpec
+from cascade.world.model import WorldModel
+from cascade.world.rssm import feature_size
 
 SEEDS = (0, 1)
 
@@ -78,3 +84,17 @@ def traces(function: object) -> int:
 
 def finite(tree: object) -> bool:
     return all(bool(np.isfinite(np.asarray(x)).all()) for x in jax.tree.leaves(tree))
+
+
+def one_action(spec: EnvSpec, config: RunConfig, index: int, task: str = "reward") -> Behaviour:
+    """A behaviour that always does the same, and needs no training for it."""
+    agent = config.transfer.agent
+    make = jax.jit(
+        lambda key: (
+            WorldModel(spec, config.world, key=key),
+            Actor(feature_size(config.world), spec.action, agent, config.world.precision, key=key),
+        )
+    )
+    world, actor = make(jax.random.key(0))
+    bias = actor.mlp.out.bias.at[index].set(50.0)
+    return Behaviour(world, eqx.tree_at(lambda one: one.mlp.out.bias, actor, bias), spec, task)

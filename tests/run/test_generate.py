@@ -3,11 +3,10 @@
 import json
 from dataclasses import replace
 
-import equinox as eqx
 import jax
 import numpy as np
 import pytest
-from run_helpers import tiny
+from run_helpers import one_action, tiny
 from transfer_helpers import random_store
 
 import cascade
@@ -15,29 +14,11 @@ from cascade.cli import main
 from cascade.config import EnvConfig
 from cascade.envs import spec_of
 from cascade.errors import CascadeError, SettingError
-from cascade.explore.actor import Actor
-from cascade.explore.saved import Behaviour
 from cascade.run import initial
 from cascade.run.folder import Folder
 from cascade.run.generate import Mixed, Request, generate, halve, saved_behaviour
-from cascade.world.model import WorldModel
-from cascade.world.rssm import feature_size
 
 BANDIT = "probe:bandit"
-
-
-def behaviour(spec, config, arm):
-    """A policy that always pulls one arm."""
-    agent = config.transfer.agent
-    make = jax.jit(
-        lambda key: (
-            WorldModel(spec, config.world, key=key),
-            Actor(feature_size(config.world), spec.action, agent, config.world.precision, key=key),
-        )
-    )
-    world, actor = make(jax.random.key(0))
-    bias = actor.mlp.out.bias.at[arm].set(50.0)
-    return Behaviour(world, eqx.tree_at(lambda one: one.mlp.out.bias, actor, bias), spec, "reward")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +31,7 @@ def run(tmp_path_factory):
     spec, folder = spec_of(config.env), Folder(tmp_path_factory.mktemp("runs") / "run")
     folder.start(config, (0,), "demo", spec)
     random_store(folder.data(0), BANDIT, steps=40)
-    behaviour(spec, config, arm=3).save(folder.path / "transfer/reward/deploy-000/seed-0")
+    one_action(spec, config, 3).save(folder.path / "transfer/reward/deploy-000/seed-0")
     return cascade.open(folder.path)
 
 
@@ -120,7 +101,7 @@ def test_mistakes_are_one_line(run, tmp_path):
 
 def test_where_nothing_lies_between_medium_is_refused(run, tmp_path):
     other = replace(run, path=tmp_path / "run")
-    behaviour(run.spec, run.settings, arm=0).save(other.path / "transfer/reward/deploy-000/seed-0")
+    one_action(run.spec, run.settings, 0).save(other.path / "transfer/reward/deploy-000/seed-0")
     object.__setattr__(other, "spec", run.spec)
     with pytest.raises(CascadeError, match=r"earns 0 and random actions earn .* nothing in between"):
         generate(other, Request("reward", "medium", 10, 0), tmp_path / "set")

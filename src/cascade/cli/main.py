@@ -13,6 +13,7 @@ from tyro.extras import subcommand_cli_from_dict
 from cascade.cli import run, sweep
 from cascade.cli.bench import Bench
 from cascade.cli.dataset import Dataset
+from cascade.cli.doctor import Doctor
 from cascade.cli.export import Export
 from cascade.cli.output import console
 from cascade.cli.presets import Presets
@@ -21,6 +22,7 @@ from cascade.cli.run import Run, chosen, prepare
 from cascade.cli.sweep import Sweep
 from cascade.cli.tabular import Tabular
 from cascade.cli.transfer import Transfer
+from cascade.cli.watch import Watch
 from cascade.errors import CascadeError
 
 DESCRIPTION = """\
@@ -36,9 +38,11 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "transfer": Transfer,
     "sweep": Sweep,
     "report": Report,
+    "watch": Watch,
     "export": Export,
     "dataset": Dataset,
     "presets": Presets,
+    "doctor": Doctor,
     "bench": Bench,
     "tabular": Tabular,
 }

@@ -167,6 +167,11 @@ def expert_policy(run: Run, request: Request) -> PopulationPolicy:
 
 def saved_behaviour(run: Run, task: str, seed: int, deployment: int | None = None) -> Behaviour:
     """What a transfer to this task left behind, by default after the last deployment that has one."""
+    return Behaviour.load(behaviour_folder(run, task, seed, deployment))
+
+
+def behaviour_folder(run: Run, task: str, seed: int, deployment: int | None = None) -> Path:
+    """Where it is."""
     folder = run.path / "transfer" / quote(task, safe="")
     if deployment is None:
         there = sorted(folder.glob(f"deploy-*/seed-{seed}/{SETTINGS}"))
@@ -175,11 +180,12 @@ def saved_behaviour(run: Run, task: str, seed: int, deployment: int | None = Non
         place = deployment_folder(folder, deployment) / f"seed-{seed}"
     if not (place / SETTINGS).exists():
         after = "" if deployment is None else f" --deployment {deployment}"
+        flag = "--reward" if ":" in task else "--task"
         raise CascadeError(
             f"{run.path}: no policy for the task {task} of seed {seed} is saved here; "
-            f"make one first: cascade transfer {run.path} --task {task}{after}"
+            f"make one first: cascade transfer {run.path} {flag} {task}{after}"
         )
-    return Behaviour.load(place)
+    return place
 
 
 @jax.jit

@@ -34,10 +34,13 @@ def look(
     context: int = 5,
     horizon: int = 15,
     count: int = 3,
+    name: str = "open_loop",
+    ending: str = "gif",
 ) -> list[Path]:
     """Write `open_loop.png` and `open_loop.gif`: what the model predicts of `count` episodes, beside them.
 
-    Of stored data the first `context + horizon` rows of episodes are taken; a batch is shown as it is.
+    Other names and another ending (mp4) can be given. Of stored data the first `context + horizon` rows of episodes
+    are taken; a batch is shown as it is.
     """
     batch = data if isinstance(data, Batch) else opening_rows(data, context + horizon, count)
     key = jax.random.key(0) if key is None else key
@@ -45,8 +48,8 @@ def look(
     folder.mkdir(parents=True, exist_ok=True)
     film = np.stack([predictions.stack([film[t] for film in films]) for t in range(len(films[0]))])
     return [
-        predictions.write_image(folder / "open_loop.png", predictions.stack(strips)),
-        predictions.write_video(folder / "open_loop.gif", film),
+        predictions.write_image(folder / f"{name}.png", predictions.stack(strips)),
+        predictions.write_video(folder / f"{name}.{ending}", film),
     ]
 
 
@@ -58,14 +61,20 @@ def open_loop_picture(
     chosen = [episode for episode in episodes if len(episode) + 1 >= length][:2]
     if not chosen:
         return None
-    columns = {f"obs.{name}": [e.obs[name] for e in chosen] for name in spec.observations}
-    columns["action"] = [e.action for e in chosen]
+    batch = first_rows(chosen, spec, length)
+    strips, _ = _compare(world, batch, spec, jax.random.key(0), context, len(chosen))
+    return predictions.stack(strips)
+
+
+def first_rows(episodes: Sequence[Episode], spec: EnvSpec, length: int) -> Batch:
+    """The first `length` rows of episodes that have as many."""
+    columns = {f"obs.{name}": [e.obs[name] for e in episodes] for name in spec.observations}
+    columns["action"] = [e.action for e in episodes]
     first = np.arange(length) == 0
     stacked = {name: jnp.stack([jnp.asarray(x[:length]) for x in parts]) for name, parts in columns.items()}
-    stacked["is_first"] = jnp.stack([jnp.asarray(first)] * len(chosen))
-    stacked["is_terminal"] = jnp.zeros((len(chosen), length), bool)
-    strips, _ = _compare(world, to_batch(stacked), spec, jax.random.key(0), context, len(chosen))
-    return predictions.stack(strips)
+    stacked["is_first"] = jnp.stack([jnp.asarray(first)] * len(episodes))
+    stacked["is_terminal"] = jnp.zeros((len(episodes), length), bool)
+    return to_batch(stacked)
 
 
 _open_loop = jax.jit(open_loop, static_argnames="context")

@@ -1,0 +1,52 @@
+"""`python -m cascade.run.compute`: what JAX computes on here, and where compiled programs are kept; JSON on stdout.
+
+For `cascade doctor`, which runs it in a process of its own: a driver that crashes or hangs stops only that one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from typing import Any
+
+
+def compute() -> dict[str, Any]:
+    """Devices that have computed something, with their memory, and the folder of the compilation cache."""
+    import jax
+    import jax.numpy as jnp
+
+    devices = []
+    for device in jax.devices():
+        values = jax.device_put(jnp.ones((64, 64)), device)
+        right = float((values @ values)[0, 0]) == 64.0
+        stats = device.memory_stats() or {}
+        memory = stats.get("bytes_limit")
+        devices.append(
+            {"kind": device.device_kind, "platform": device.platform, "memory": memory, "computes": right}
+        )
+    return {"devices": devices, "cache": cache()}
+
+
+def cache() -> dict[str, Any]:
+    """Whether compiled programs can be kept, and where."""
+    import jax
+
+    from cascade.errors import CascadeError
+    from cascade.run.api import enable_compilation_cache
+
+    if os.environ.get("CASCADE_COMPILATION_CACHE") == "off":
+        return {"ok": True, "folder": None}
+    folder = None
+    try:
+        enable_compilation_cache()
+        folder = str(getattr(jax.config, "jax_compilation_cache_dir", None))
+        with tempfile.TemporaryFile(dir=folder):
+            return {"ok": True, "folder": folder}
+    except (OSError, CascadeError) as error:
+        return {"ok": False, "folder": folder, "error": str(error)}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(compute()) + "\n")
