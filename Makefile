@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+BASE   := $(VENV)/.base
 STAMP  := $(VENV)/.installed
 EXTRAS := dev,atari,crafter,dmc,minari,ray
 
@@ -13,13 +14,19 @@ help:            ## this list
 
 setup: $(STAMP)  ## create .venv and install cascade with its development tools
 
-$(STAMP): pyproject.toml constraints.txt
+$(VENV):
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cascade needs Python 3.11 to 3.13; set it with: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
-	@touch $(STAMP)
 
-demo: setup      ## the whole system in minutes: CASCADE beside random, zero-shot transfer, and the page
+$(BASE): pyproject.toml constraints.txt | $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $(BASE)
+
+$(STAMP): pyproject.toml constraints.txt | $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	@touch $(BASE) $(STAMP)
+
+demo: $(BASE)    ## the whole system in minutes: CASCADE beside random, zero-shot transfer, and the page
 	$(BIN)/cascade sweep demo --methods cascade random --transfer --out runs/demo
 
 test: setup      ## lint, types, import contracts, strict docs, tests

@@ -57,7 +57,28 @@ def gpu_table(document: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-TABLES: dict[str, Callable[[dict[str, Any]], str]] = {"cpu.json": cpu_table, "gpu_steps.json": gpu_table}
+def families_table(document: dict[str, Any]) -> str:
+    """Environments and steps of the other families' small presets."""
+    settings = document["settings"]
+    lines = [
+        where(document["machine"]),
+        "",
+        f"| preset | environment steps/s, {settings['workers']} workers | world model, ms | explorers, ms |",
+        "|---|---:|---:|---:|",
+    ]
+    for name, found in document["presets"].items():
+        steps = (
+            f"{found[part]['ms']:.2f}" if part in found else "not measured" for part in ("world", "explorers")
+        )
+        lines.append(f"| `{name}` | {found['vectoriser']['steps_per_s']:,} | {' | '.join(steps)} |")
+    return "\n".join(lines) + "\n"
+
+
+TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "cpu.json": cpu_table,
+    "gpu_steps.json": gpu_table,
+    "gpu_families.json": families_table,
+}
 
 
 def section(record: str) -> tuple[str, str, str]:

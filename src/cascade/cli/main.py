@@ -68,7 +68,7 @@ def parse(args: Sequence[str]) -> Any:
             Run, prog="cascade run", description=_words(Run, run.USAGE), default=default, args=rest
         )
     if args and args[0] == "sweep":
-        name, config, rest = chosen(args[1:])
+        name, config, rest = chosen(args[1:], {"--env": "--env.id"})
         whole, words = Sweep(config=config, preset=name), _words(Sweep, sweep.USAGE)
         return tyro.cli(Sweep, prog="cascade sweep", description=words, default=whole, args=rest)
     return subcommand_cli_from_dict(COMMANDS, prog="cascade", description=DESCRIPTION, args=args)

@@ -1,6 +1,6 @@
 """`cascade run`: start a run, or go on with the one that is there."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -98,23 +98,18 @@ def prepare(args: Sequence[str]) -> tuple[Run, list[str]]:
     return Run(config=config, preset=name), rest
 
 
-def chosen(args: Sequence[str]) -> tuple[str, RunConfig, list[str]]:
+def chosen(args: Sequence[str], short: Mapping[str, str] = SHORT) -> tuple[str, RunConfig, list[str]]:
     """The preset that comes first among the words, or the default one, its settings, and the other words."""
-    rest = _plain(args)
+    rest = _plain(args, short)
     name = rest.pop(0) if rest and not rest[0].startswith("-") else DEFAULT
     config = preset(name)
     return name, smoke(config) if "--smoke" in rest else config, rest
 
 
-def _plain(args: Sequence[str]) -> list[str]:
+def _plain(args: Sequence[str], short: Mapping[str, str] = SHORT) -> list[str]:
     """Short options as the settings that they stand for."""
-    return [_spelled_out(arg) for arg in args]
-
-
-def _spelled_out(arg: str) -> str:
-    """A short option as the setting that it stands for."""
-    name, equals, value = arg.partition("=")
-    return SHORT.get(name, name) + equals + value
+    parted = (arg.partition("=") for arg in args)
+    return [short.get(name, name) + equals + value for name, equals, value in parted]
 
 
 def _value(args: Sequence[str], flag: str) -> str | None:

@@ -1,48 +1,64 @@
 """`cascade sweep`: several methods with the same settings, and the comparison."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
+from rich.live import Live
 from rich.table import Table
 
-from cascade.cli.output import print_json, say
+from cascade.cli.output import console, print_json, say
 from cascade.cli.progress import Bars, Quiet
 from cascade.config import RunConfig
-from cascade.errors import CascadeError
+from cascade.errors import CascadeError, SettingError
 from cascade.presets import PRESETS
 from cascade.seeds import Seeds
 
 if TYPE_CHECKING:
     from cascade.run.api import Run
-    from cascade.run.loop import Watch
+    from cascade.run.sweep import Cell
+
+Done = tuple[dict["Cell", "Run"], dict["Cell", str]]
 
 USAGE = """
 Usage: cascade sweep [PRESET] --out DIR [--methods cascade random] [--seeds 0-4] [--transfer] [--any.setting VALUE]
 
 PRESET is one of those that `cascade presets` lists, and comes first; the settings below are its values.
 """
-METHODS = ("cascade", "pp2e", "p2e", "random")
 
 
 @dataclass(frozen=True)
 class Sweep:
     """Run several methods with the same settings and seeds, and compare them in one report.
 
-    The same command goes on with what is there, method by method.
+    The same command goes on with what is there, run by run.
     """
 
     out: Annotated[
         Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: runs/sweep-PRESET)")
     ] = None
-    """Folder for a run of each method and the report."""
-    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="{cascade,pp2e,p2e,random} ...")] = METHODS
+    """Folder for the runs and the report."""
+    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="{cascade,pp2e,p2e,random} ...")] = (
+        "cascade",
+        "pp2e",
+        "p2e",
+        "random",
+    )
     """Methods to compare."""
     seeds: Seeds = (0,)
-    """Seeds of every method, trained side by side: 3, 0-9 or 0,2,5."""
+    """Seeds of every method: 3, 0-9 or 0,2,5."""
+    group: int = 0
+    """Seeds that train side by side in one run; 0 is all of them."""
     transfer: tyro.conf.FlagCreatePairsOff[bool] = False
     """Transfer every run to the tasks that were recorded, after its last deployment."""
+    engine: Literal["local", "ray"] = "local"
+    """One run after another here, or all of them as tasks of a Ray cluster (extra: ray)."""
+    address: str = ""
+    """The Ray cluster; without it one is started on this machine."""
+    gpus: float = 0.0
+    """GPUs of each run on the cluster; 0.25 puts four of them on one."""
     smoke: tyro.conf.FlagCreatePairsOff[bool] = False
     """Shrink everything to seconds, to see whether it works at all."""
     quiet: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -56,66 +72,80 @@ class Sweep:
         """Run them all, compare, say where the page is."""
         from cascade.report.build import build
         from cascade.run.signals import Interrupted
-        from cascade.run.sweep import cell, sweep
+        from cascade.run.sweep import cells
 
+        if self.gpus < 0:
+            raise SettingError("--gpus", self.gpus, "0 or more")
         out = self.out or Path("runs") / f"sweep-{self.preset}"
-        watching = Quiet() if self.quiet else Bars(self.config.deployments)
-
-        def watch(method: str) -> "Watch":
-            watching.name = method
-            return watching
-
+        todo = cells(self.methods, self.seeds, out, self.group)
         try:
-            with watching:
-                runs, failed = sweep(
-                    self.config,
-                    self.methods,
-                    self.seeds,
-                    out,
-                    preset=self.preset,
-                    watch=watch,
-                    after=self._after if self.transfer else None,
-                )
+            done, failed = self._on_ray(todo) if self.engine == "ray" else self._here(todo)
         except Interrupted as stopped:
             say(f"{stopped}; the same command goes on from here")
             raise SystemExit(stopped.code) from None
-        if not runs:
-            raise CascadeError("; ".join(f"{method}: {why}" for method, why in failed.items()))
-        built = build([cell(out, run.settings.method) for run in runs], out / "report")
+        why = "; ".join(f"{cell.name}: {reason}" for cell, reason in failed.items())
+        if not done:
+            raise CascadeError(why)
+        runs = [done[cell] for cell in todo if cell in done]
+        built = build([run.path for run in runs], out / "report")
         say(_table(runs))
         say(f"the page: {built.page}")
         if self.json:
-            print_json(
-                {
-                    "runs": {r.settings.method: r.results for r in runs},
-                    "failed": failed,
-                    "page": str(built.page),
-                }
-            )
+            document = {"runs": _by_method(runs), "failed": {c.name: x for c, x in failed.items()}}
+            print_json(document | {"page": str(built.page)})
         if failed:
-            raise CascadeError("; ".join(f"{method} failed: {why}" for method, why in failed.items()))
+            raise CascadeError(why)
 
-    def _after(self, run: "Run") -> None:
-        """Transfer the seeds that have not been transferred yet."""
+    def _here(self, todo: "list[Cell]") -> Done:
         from cascade.cli.transfer import bars, tell
-        from cascade.run.signals import Interrupted, listening
+        from cascade.run.signals import listening
+        from cascade.run.sweep import on_this_machine, run_cell, transfer_cell
 
-        k = run.resolve(None)
-        done = {
-            item["seed"] for item in run.results if (item["metric"], item["deployment"]) == ("success", k)
-        }
-        outcomes = []
-        with listening(say) as asked, bars() as bar:
-            for seed in run.seeds:
-                if seed not in done:
-                    title = f"{run.settings.method}: transfer, seed {seed}"
-                    outcomes.append(
-                        run.transfer(seed=seed, deployment=k, report=bar.reporter(title), stop=asked)
-                    )
-                if asked():
-                    raise Interrupted("stopped during transfer")
-        if outcomes:
-            tell(outcomes)
+        watching = Quiet() if self.quiet else Bars(self.config.deployments)
+
+        def work(cell: "Cell") -> "Run":
+            watching.name = cell.name
+            with watching:
+                done = run_cell(self.config, cell, self.preset, watching)
+            if self.transfer:
+                with listening(say) as asked, bars() as bar:
+                    outcomes = transfer_cell(done, asked, bar.reporter)
+                if outcomes:
+                    tell(outcomes)
+            return done
+
+        return on_this_machine(todo, work)
+
+    def _on_ray(self, todo: "list[Cell]") -> Done:
+        from cascade.run.signals import listening
+        from cascade.run.sweep import on_ray
+
+        shown = not self.quiet and console.is_terminal
+        with listening(say) as asked, Live(console=console, transient=True, auto_refresh=False) as live:
+
+            def look(standing: "Mapping[Cell, str]") -> None:
+                if shown:
+                    live.update(_standing(standing), refresh=True)
+
+            how: dict[str, Any] = {"address": self.address, "gpus": self.gpus, "transfer": self.transfer}
+            return on_ray(todo, self.config, self.preset, look=look, stop=asked, **how)
+
+
+def _standing(standing: "Mapping[Cell, str]") -> Table:
+    table = Table()
+    table.add_column("run")
+    table.add_column("at")
+    for cell, words in standing.items():
+        table.add_row(cell.name, words)
+    return table
+
+
+def _by_method(runs: "list[Run]") -> dict[str, list[dict[str, Any]]]:
+    """The records of every method, over all its runs."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        found.setdefault(run.settings.method, []).extend(run.results)
+    return found
 
 
 SHOWN = ("coverage", "rewarding_episodes", "deployed_distance", "success", "return")
@@ -124,7 +154,7 @@ SHOWN = ("coverage", "rewarding_episodes", "deployed_distance", "success", "retu
 def _table(runs: "list[Run]") -> Table:
     """Every method after every deployment, means over seeds."""
     table = Table(title="After each deployment, mean over seeds")
-    records = {run.settings.method: run.results for run in runs}
+    records = _by_method(runs)
     columns = [
         name for name in SHOWN if any(x["metric"] == name for found in records.values() for x in found)
     ]

@@ -1,64 +1,172 @@
-"""Sweeps: the same settings with several methods, a run for each, all seeds of a method side by side."""
+"""Sweeps: the same settings with several methods; a run for each method and group of seeds, here or on Ray."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from cascade.config import RunConfig
+from cascade.deploy.fleet import connect
 from cascade.errors import CascadeError, SettingError
-from cascade.run.api import Run, run
+from cascade.run.api import Run, open_run, run
+from cascade.run.folder import Folder
 from cascade.run.loop import Watch
-from cascade.run.signals import Interrupted
+from cascade.run.signals import Interrupted, Stop
+from cascade.seeds import format_seeds
+
+METHODS = ("cascade", "pp2e", "p2e", "random")
+RETRIES = 3
+"""How often a cell is begun again when its process or machine is lost; it goes on from its last checkpoint."""
 
 
-def cell(out: Path, method: str) -> Path:
-    """Where a method's run is."""
-    return out / method
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep."""
+
+    method: str
+    seeds: tuple[int, ...]
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.method}, seeds {format_seeds(self.seeds)}"
 
 
-def sweep(
-    config: RunConfig,
-    methods: Sequence[str],
-    seeds: tuple[int, ...],
-    out: Path,
-    *,
-    preset: str = "custom",
-    watch: Callable[[str], Watch] | None = None,
-    after: Callable[[Run], None] | None = None,
-) -> tuple[list[Run], dict[str, str]]:
-    """A run for each method, one after another; those that are done are left as they are.
-
-    A method that fails does not stop the others: the second result says why, by method. `after` is called with each
-    run that is done.
-    """
-    check_methods(methods)
-    done: list[Run] = []
-    failed: dict[str, str] = {}
+def cells(methods: Sequence[str], seeds: tuple[int, ...], out: Path, group: int = 0) -> list[Cell]:
+    """A cell for each method and each `group` seeds; all seeds of a method are one group for 0."""
     for method in methods:
-        try:
-            finished = run(
-                replace(config, method=method),  # type: ignore[arg-type]
-                cell(out, method),
-                seeds=seeds,
-                watch=watch(method) if watch is not None else None,
-                preset=preset,
+        if method not in METHODS:
+            raise SettingError("--methods", method, f"one or more of {' '.join(METHODS)}")
+    if not methods or len(set(methods)) != len(methods):
+        raise SettingError("--methods", " ".join(methods), "one or more methods, each once")
+    if group < 0:
+        raise SettingError("--group", group, "0 (all seeds together) or more")
+    size = group or len(seeds)
+    parts = [seeds[i : i + size] for i in range(0, len(seeds), size)]
+    return [
+        Cell(method, part, out / method / f"seeds-{format_seeds(part)}" if len(parts) > 1 else out / method)
+        for method in methods
+        for part in parts
+    ]
+
+
+def run_cell(config: RunConfig, cell: Cell, preset: str, watch: Watch | None = None) -> Run:
+    """Run a cell, or go on with it."""
+    settings = replace(config, method=cell.method)  # type: ignore[arg-type]
+    return run(settings, cell.path, seeds=cell.seeds, watch=watch, preset=preset)
+
+
+def transfer_cell(
+    done: Run, stop: Stop | None = None, report: Callable[[str], Any] | None = None
+) -> list[Any]:
+    """Transfer the seeds of a run that have not been transferred after its last deployment."""
+    k = done.resolve(None)
+    there = {item["seed"] for item in done.results if (item["metric"], item["deployment"]) == ("success", k)}
+    outcomes = []
+    for seed in done.seeds:
+        if seed not in there:
+            title = f"{done.settings.method}: transfer, seed {seed}"
+            outcomes.append(
+                done.transfer(seed=seed, deployment=k, report=report(title) if report else None, stop=stop)
             )
-            if after is not None:
-                after(finished)
-            done.append(finished)
+        if stop is not None and stop():
+            raise Interrupted("stopped during transfer")
+    return outcomes
+
+
+def on_this_machine(
+    todo: Sequence[Cell], work: Callable[[Cell], Run]
+) -> tuple[dict[Cell, Run], dict[Cell, str]]:
+    """One cell after another. One that fails does not stop the others: the second result says why."""
+    done: dict[Cell, Run] = {}
+    failed: dict[Cell, str] = {}
+    for cell in todo:
+        try:
+            done[cell] = work(cell)
         except Interrupted:
             raise
         except CascadeError as error:
-            failed[method] = str(error)
+            failed[cell] = str(error)
     return done, failed
 
 
-def check_methods(methods: Sequence[str]) -> None:
-    known = ("cascade", "pp2e", "p2e", "random")
-    for method in methods:
-        if method not in known:
-            raise SettingError("--methods", method, f"one or more of {' '.join(known)}")
-    if not methods or len(set(methods)) != len(methods):
-        raise SettingError("--methods", " ".join(methods), "one or more methods, each once")
+def on_ray(
+    todo: Sequence[Cell],
+    config: RunConfig,
+    preset: str,
+    *,
+    address: str = "",
+    gpus: float = 0.0,
+    transfer: bool = False,
+    look: Callable[[Mapping[Cell, str]], None] | None = None,
+    stop: Stop | None = None,
+) -> tuple[dict[Cell, Run], dict[Cell, str]]:
+    """Every cell as a task of a Ray cluster, each with a CPU and a share of a GPU. Folders are on a shared disk.
+
+    `look` is called about once a second with what each cell is at.
+    """
+    ray = connect(address)
+    hidden = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""} if not gpus else {}
+    options = {"num_cpus": 1, "num_gpus": gpus, "max_retries": RETRIES, "runtime_env": {"env_vars": hidden}}
+    task = ray.remote(**options)(_work)
+    absolute = {cell: replace(cell, path=cell.path.resolve()) for cell in todo}
+    pending = {task.remote(config, absolute[cell], preset, transfer): cell for cell in todo}
+    done: dict[Cell, Run] = {}
+    failed: dict[Cell, str] = {}
+    while pending:
+        ready, _ = ray.wait(list(pending), timeout=1.0)
+        for reference in ready:
+            cell = pending.pop(reference)
+            try:
+                why = ray.get(reference)
+            except ray.exceptions.RayError as error:
+                why = str(error).strip().splitlines()[0]
+            if why is None:
+                done[cell] = open_run(cell.path)
+            else:
+                failed[cell] = why
+        if look is not None:
+            look(dict(_standing(todo, done, failed)))
+        if stop is not None and stop():
+            for reference in pending:
+                ray.cancel(reference, force=True)
+            raise Interrupted("stopped; what the cells had saved is kept")
+    return done, failed
+
+
+def _work(config: RunConfig, cell: Cell, preset: str, transfer: bool) -> str | None:
+    """A cell in a process of the cluster; why it failed, or None."""
+    try:
+        finished = run_cell(config, cell, preset)
+        if transfer:
+            transfer_cell(finished)
+    except CascadeError as error:
+        return str(error)
+    return None
+
+
+def _standing(
+    todo: Sequence[Cell], done: Mapping[Cell, Run], failed: Mapping[Cell, str]
+) -> Iterator[tuple[Cell, str]]:
+    """What each cell is at, read from its folder."""
+    for cell in todo:
+        if cell in done:
+            yield cell, "done"
+        elif cell in failed:
+            yield cell, f"failed: {failed[cell]}"
+        else:
+            yield cell, last_logged(Folder(cell.path).metrics)
+
+
+def last_logged(metrics: Path) -> str:
+    """The last thing that a run logged, in a few words."""
+    try:
+        with metrics.open("rb") as file:
+            file.seek(max(0, metrics.stat().st_size - 65_536))
+            line = json.loads(file.read().splitlines()[-1])
+        return f"deployment {line['deployment'] + 1}, {line['phase']} step {line['step']:,}"
+    except (OSError, ValueError, IndexError):
+        return "waiting"

@@ -1,0 +1,67 @@
+"""Sweeps: which runs there are, and running them on a Ray cluster."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from run_helpers import same, tiny, weights
+
+import cascade
+from cascade.deploy import fleet
+from cascade.errors import SettingError
+from cascade.run.sweep import cells, last_logged, on_ray, on_this_machine, run_cell
+
+ray = pytest.importorskip("ray", reason="the extra 'ray' is not installed")
+
+CONFIG = tiny(model_steps=8, deployments=1)
+
+
+def test_a_method_is_one_run_or_one_for_each_group_of_seeds():
+    whole = cells(("cascade", "random"), (0, 1, 2), Path("out"))
+    assert [(cell.method, cell.seeds, str(cell.path)) for cell in whole] == [
+        ("cascade", (0, 1, 2), "out/cascade"),
+        ("random", (0, 1, 2), "out/random"),
+    ]
+    parts = cells(("random",), (0, 1, 2), Path("out"), group=2)
+    assert [(cell.seeds, str(cell.path)) for cell in parts] == [
+        ((0, 1), "out/random/seeds-0-1"),
+        ((2,), "out/random/seeds-2"),
+    ]
+    with pytest.raises(SettingError, match="each once"):
+        cells(("random", "random"), (0,), Path("out"))
+
+
+def test_a_run_that_fails_does_not_stop_the_others(tmp_path):
+    good, bad = cells(("random",), (0, 1), tmp_path, group=1)
+    bad.path.mkdir(parents=True)
+    (bad.path / "run.json").write_text("not a run")
+    done, failed = on_this_machine([bad, good], lambda cell: run_cell(CONFIG, cell, "tiny"))
+    assert list(done) == [good]
+    assert "not a run of cascade" in failed[bad]
+
+
+def test_cells_on_a_cluster_end_as_they_do_here(tmp_path, monkeypatch):
+    init = ray.init
+    monkeypatch.setattr(ray, "init", lambda *a, **k: init(*a, num_cpus=2, object_store_memory=100 << 20, **k))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    fleet.connect("")
+    try:
+        todo = cells(("random",), (0, 1), tmp_path / "there", group=1)
+        bad = cells(("random",), (7,), tmp_path / "bad")
+        bad[0].path.mkdir(parents=True)
+        (bad[0].path / "run.json").write_text("not a run")
+        seen: list[set[str]] = []
+        done, failed = on_ray([*todo, *bad], CONFIG, "tiny", look=lambda now: seen.append(set(now.values())))
+    finally:
+        ray.shutdown()
+    assert set(done) == set(todo)
+    assert "not a run of cascade" in failed[bad[0]]
+    assert "done" in seen[-1]
+    here = cascade.run(CONFIG, tmp_path / "here", seeds=1, method="random")
+    there = done[todo[1]]
+    assert [d.digest for d in there.store(1).deployments] == [d.digest for d in here.store(1).deployments]
+    one, other = weights(there, 1), weights(here, 1)
+    assert same({name: one[name].shape for name in one}, {name: other[name].shape for name in other})
+    for name in one:  # the cluster's processes compile with other flags than these tests
+        np.testing.assert_allclose(one[name], other[name], rtol=1e-3, atol=1e-4, err_msg=name)
+    assert last_logged(there.path / "metrics.jsonl") == "deployment 1, model step 8"
