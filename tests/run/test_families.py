@@ -65,20 +65,26 @@ def reported(run):
 def test_atari(tmp_path):
     run = run_smoke("atari-montezuma", tmp_path)
     assert run.spec.observations["image"].shape == (64, 64, 1)
-    assert measured(run)["films"].shape[:2] == (2, 12)
+    arrays = measured(run)
+    assert arrays["films"].shape[:2] == (2, 12)
+    assert arrays["positions"].shape == (2, 2, 21, 3)
+    assert arrays["rooms"].tolist() == [1], "20 steps lead nowhere else"
+    assert arrays["room_pictures"].shape == (1, 210, 160, 3)
     found = transferred(run)["reward"]
     assert not found["learned"], "nobody finds a key in 20 steps"
     assert "nothing to learn" in found["reason"]
-    assert {"films", "open-loop", "deployments"} <= reported(run)
+    assert {"films", "open-loop", "deployments", "rooms"} <= reported(run)
 
 
 def test_crafter(tmp_path):
     run = run_smoke("crafter", tmp_path, deployments=1)
     assert {"crafter_score", "unique_skills"} <= {item["metric"] for item in run.results}
     assert len(run.store().info("achievements").read(0, 1)[0]) == 22
+    arrays = measured(run)
+    assert dict(zip(arrays["skill_names"], arrays["skills"], strict=True))["collect_diamond"] == 0.0
     found = transferred(run)["reward"]
     assert found["learned"] or "nothing to learn" in found["reason"]
-    assert {"films", "open-loop", "deployments"} <= reported(run)
+    assert {"films", "open-loop", "deployments", "skills"} <= reported(run)
 
 
 def test_the_walker_from_its_joints(tmp_path):

@@ -11,6 +11,7 @@ from cascade.report.explorers import explorers_section
 from cascade.report.files import Files
 from cascade.report.html import Chapter, Part, controls, frame, section, select, table, tag, text
 from cascade.report.load import Run, clean
+from cascade.report.places import places_section
 from cascade.report.series import Table, number, seconds, tables
 from cascade.report.style import COLORS, GRAY, NAMES, PHASES
 from cascade.report.transfer_page import TRANSFER, transfer_section
@@ -33,6 +34,7 @@ def run_part(run: Run, ident: str, root: Path, points: int, budget: int, folder:
     chapters = [
         _progress(part, run, ident, [t for t in found if t.metric not in (*TRANSFER, "episodes")], files),
         explorers_section(part, run, ident, files, budget),
+        places_section(run, ident, files),
         transfer_section(part, run, ident, [t for t in found if t.metric in TRANSFER], files),
         _learning(part, run, ident, files, points),
         _time(part, run, ident, files),

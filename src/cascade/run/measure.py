@@ -17,6 +17,7 @@ from cascade.metrics import coverage, diversity, scores
 from cascade.report.predictions import shrink
 from cascade.run.folder import Folder
 from cascade.run.look import open_loop_picture
+from cascade.run.places import places
 from cascade.run.results import Record, record
 from cascade.run.snapshot import write_arrays
 from cascade.run.train import acting_device
@@ -50,6 +51,7 @@ def measure(
         if config.measure.pictures:
             arrays |= sights(episodes, config, store.spec, world)
         found |= {name: float(value) for name, value in _numbers(episodes, arrays, world, config).items()}
+        arrays |= places(episodes, store, config, held_out_starts(config.measure))
         write_arrays(folder.measures(seed, deployment), arrays)
     named = [(*_split(name), value) for name, value in found.items()]
     return [record(seed, deployment, metric, value, task) for metric, task, value in named]

@@ -1,0 +1,82 @@
+"""What only some worlds tell: where explorers were on the screen of a game with rooms, and Crafter's skills."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from cascade.config import EnvConfig, RunConfig
+from cascade.data.store import Store
+from cascade.envs import make
+from cascade.metrics import scores
+from cascade.specs import Episode
+
+ROOMS = 6
+"""Rooms that are drawn, those with the most visits first."""
+RIGHT, BOTTOM = 4, 321
+"""Montezuma's Revenge: the memory's x is RIGHT less than the column of the hero's middle on the screen, and its y is
+BOTTOM less the row; found by looking for the colour of his shirt in 932 frames, to within two pixels on average."""
+
+
+def places(
+    episodes: Sequence[Episode], store: Store, config: RunConfig, starts: Sequence[int]
+) -> dict[str, np.ndarray]:
+    """The arrays of `tracks` and `skills`, as far as the world tells them; episodes began at `starts`."""
+    arrays: dict[str, np.ndarray] = {}
+    if {"position", "room"} <= store.spec.info.keys():
+        arrays |= tracks(episodes, config, starts)
+    if "achievements" in store.spec.info:
+        arrays |= skills(store, config.env)
+    return arrays
+
+
+def tracks(episodes: Sequence[Episode], config: RunConfig, starts: Sequence[int]) -> dict[str, np.ndarray]:
+    """`positions` int16 [P, levels, T, 3]: column, row and room in the first episode from each start, then -1.
+
+    Of the rooms with the most visits `rooms` [R] and `room_pictures` uint8 [R, height, width, 3].
+    """
+    firsts = [episode for episode in episodes if episode.key.episode == 0]
+    longest = max(len(episode) for episode in firsts) + 1
+    found = np.full((config.population, config.measure.levels, longest, 3), -1, np.int16)
+    for episode in firsts:
+        explorer, level, _ = episode.key
+        x, y = episode.info["position"].astype(np.int16).T
+        track = np.stack([x + RIGHT, BOTTOM - y, episode.info["room"].astype(np.int16)], 1)
+        found[explorer, level, : len(track)] = track
+    arrays = {"positions": found}
+    if config.measure.pictures:
+        visits = Counter(found[..., 2][found[..., 2] >= 0].tolist())
+        chosen = sorted(room for room, _ in visits.most_common(ROOMS))
+        arrays["rooms"] = np.array(chosen, np.int16)
+        pictures = [room_picture(firsts, room, config.env, starts) for room in chosen]
+        arrays["room_pictures"] = np.stack(pictures)
+    return arrays
+
+
+def room_picture(episodes: Sequence[Episode], room: int, env: EnvConfig, starts: Sequence[int]) -> np.ndarray:
+    """The screen in a room: an episode that came there is played again up to its first moment in it."""
+    episode = next(one for one in episodes if (one.info["room"] == room).any())
+    moment = int(np.argmax(episode.info["room"] == room))
+    world = make(env)
+    try:
+        world.reset(starts[episode.key.lane])
+        for action in episode.action[:moment]:
+            world.step(action)
+        return world.render()
+    finally:
+        world.close()
+
+
+def skills(store: Store, env: EnvConfig) -> dict[str, np.ndarray]:
+    """`skills` float32 [K]: per cent of the stored episodes with each skill; `skill_names` [K]."""
+    counts, ends = store.info("achievements"), store.fields().ends.tolist()
+    unlocked = np.stack([counts.read(end, end + 1)[0] for end in ends]) > 0
+    success = scores.skill_success(unlocked).astype(np.float32)
+    names: Sequence[str] = [f"skill {i + 1}" for i in range(len(success))]
+    if env.id.startswith("crafter:"):
+        from cascade.envs.crafter_env import SKILLS
+
+        names = SKILLS
+    return {"skills": success, "skill_names": np.array(names)}
