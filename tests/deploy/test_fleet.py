@@ -16,7 +16,7 @@ from helpers import SMALL
 
 from cascade.config import ActorCriticConfig, DeployConfig, EnvConfig, ExploreConfig
 from cascade.data.journal import Journal
-from cascade.deploy import Plan, RandomPolicy, collect_fleet, fleet
+from cascade.deploy import Plan, RandomPolicy, collect, collect_fleet, fleet, vectorise
 from cascade.deploy.group import keys_at
 from cascade.envs import spec_of
 from cascade.errors import CascadeError, MissingExtra
@@ -228,13 +228,12 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_run_collects_on_the_cluster_and_goes_on_without_it(tmp_path: Path) -> None:
     """Who collects is not among the settings that must stay the same."""
-    config = smoke(preset("demo"))
-    config = replace(
-        config, env=EnvConfig("probe:chain", time_limit=8), method="random", deployments=1, model_steps=0
-    )
-    run(replace(config, deploy=replace(config.deploy, engine="ray", runners=1)), tmp_path / "fleet")
-    run(config, tmp_path / "fleet")
-    run(config, tmp_path / "local")
-    fleet_data, local_data = (contents(tmp_path / name / "data") for name in ("fleet", "local"))
-    assert fleet_data == local_data
-    assert fleet_data
+    env = EnvConfig("probe:chain", time_limit=8)
+    config = replace(smoke(preset("demo")), env=env, method="random", deployments=1, model_steps=0)
+    run(replace(config, deploy=replace(config.deploy, engine="ray", runners=1)), tmp_path / "run")
+    run(config, tmp_path / "run")
+    plan = Plan.of(config.deploy, seed=0, deployment=0)
+    with vectorise(env, config.deploy, plan) as envs:
+        policy, journal = RandomPolicy(envs.spec.action), Journal(tmp_path / "local", 0, envs.spec)
+        collect(policy, envs, journal, plan, config.deploy)
+    assert contents(tmp_path / "run" / "data" / "seed-0") == contents(tmp_path / "local")
