@@ -27,7 +27,10 @@ $(STAMP): pyproject.toml constraints.txt | $(VENV)
 	@touch $(BASE) $(STAMP)
 
 demo: $(BASE)    ## the whole system in minutes: CASCADE beside random, zero-shot transfer, and the page
-	$(BIN)/cascade sweep demo --methods cascade random --transfer --out runs/demo
+	$(BIN)/cascade run demo --out runs/demo/random --method random --model-steps 0 --quiet
+	$(BIN)/cascade run demo --out runs/demo/cascade
+	$(BIN)/cascade transfer runs/demo/cascade
+	$(BIN)/cascade report runs/demo/cascade runs/demo/random --out runs/demo/report
 
 test: setup      ## lint, types, import contracts, strict docs, tests
 	$(MAKE) --no-print-directory lint

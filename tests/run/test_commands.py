@@ -59,7 +59,7 @@ def test_a_finished_sweep_is_only_shown_again(swept, capsys):
     assert set(document["runs"]) == {"cascade", "random"}
     assert document["failed"] == {}
     assert (swept / "cascade" / "results.json").read_bytes() == before
-    assert "zero-shot success" in shown.err.replace("\n", " ") or "zero-shot" in shown.err
+    assert "zero-shot" in shown.err
 
 
 def test_a_run_goes_on_by_its_folder_alone(swept, capsys):

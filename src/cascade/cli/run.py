@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
-from rich.table import Table
 
 from cascade.cli.output import print_json, say
 from cascade.cli.progress import Bars, Quiet
+from cascade.cli.tables import by_deployment
 from cascade.config import RunConfig
 from cascade.presets import PRESETS, preset
 from cascade.presets.smoke import smoke
-from cascade.seeds import Seeds, format_seeds
+from cascade.seeds import Seeds
 
 DEFAULT = "demo"
 USAGE = """
@@ -25,7 +25,6 @@ Ray cluster.
 """
 SHORT = {"--env": "--env.id", "--engine": "--deploy.engine", "--address": "--deploy.address"}
 """Options that have a name of their own besides their setting's."""
-SHOWN = ("coverage", "deployed_distance", "rewarding_episodes", "maximum_return", "held_out_loss")
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Run:
             say(f"{stopped}; go on with: cascade run --out {out}")
             raise SystemExit(stopped.code) from None
         records = done.results
-        say(table(records, self.config.method, self.seeds))
+        say(by_deployment({self.config.method: records}))
         say(f"results: {out / 'results.json'}")
         if self.json:
             print_json(
@@ -119,20 +118,3 @@ def _value(args: Sequence[str], flag: str) -> str | None:
         if arg.startswith(f"{flag}="):
             return arg.partition("=")[2]
     return None
-
-
-def table(records: Sequence[dict[str, Any]], method: str, seeds: tuple[int, ...]) -> Table:
-    """The means over seeds, a row for each deployment."""
-    columns = [metric for metric in SHOWN if any(item["metric"] == metric for item in records)]
-    shown = Table(title=f"{method}, seeds {format_seeds(seeds)}: after each deployment, mean over seeds")
-    shown.add_column("deployment", justify="right")
-    for column in columns:
-        shown.add_column(column.replace("_", " "), justify="right")
-    for k in sorted({item["deployment"] for item in records}):
-        row = []
-        for metric in columns:
-            values = [x["value"] for x in records if (x["deployment"], x["metric"]) == (k, metric)]
-            mean = sum(values) / len(values) if values else float("nan")
-            row.append(f"{mean:.1%}" if metric == "coverage" else f"{mean:.3g}")
-        shown.add_row(str(k), *row)
-    return shown

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from cascade.cli.output import console, print_json, say
 from cascade.cli.progress import Bars, Quiet
+from cascade.cli.tables import by_deployment
 from cascade.config import RunConfig
 from cascade.errors import CascadeError, SettingError
 from cascade.presets import PRESETS
@@ -88,7 +89,7 @@ class Sweep:
             raise CascadeError(why)
         runs = [done[cell] for cell in todo if cell in done]
         built = build([run.path for run in runs], out / "report")
-        say(_table(runs))
+        say(by_deployment(_by_method(runs)))
         say(f"the page: {built.page}")
         if self.json:
             document = {"runs": _by_method(runs), "failed": {c.name: x for c, x in failed.items()}}
@@ -146,32 +147,3 @@ def _by_method(runs: "list[Run]") -> dict[str, list[dict[str, Any]]]:
     for run in runs:
         found.setdefault(run.settings.method, []).extend(run.results)
     return found
-
-
-SHOWN = ("coverage", "rewarding_episodes", "deployed_distance", "success", "return")
-
-
-def _table(runs: "list[Run]") -> Table:
-    """Every method after every deployment, means over seeds."""
-    table = Table(title="After each deployment, mean over seeds")
-    records = _by_method(runs)
-    columns = [
-        name for name in SHOWN if any(x["metric"] == name for found in records.values() for x in found)
-    ]
-    table.add_column("method")
-    table.add_column("deployment", justify="right")
-    for column in columns:
-        table.add_column(
-            "zero-shot " + column if column in ("success", "return") else column.replace("_", " "),
-            justify="right",
-        )
-    for method, found in records.items():
-        for k in sorted({x["deployment"] for x in found}):
-            row = []
-            for metric in columns:
-                values = [x["value"] for x in found if (x["deployment"], x["metric"]) == (k, metric)]
-                mean = sum(values) / len(values) if values else None
-                share = metric in ("coverage", "success")
-                row.append("-" if mean is None else f"{mean:.1%}" if share else f"{mean:.3g}")
-            table.add_row(method, str(k), *row)
-    return table

@@ -65,9 +65,9 @@ COMPACT = RunConfig(
 DEMO = replace(
     COMPACT,
     deployments=3,
-    model_steps=496,
-    explorer_steps=352,
-    deploy=DeployConfig(steps=12_000, lanes=32),
+    model_steps=800,
+    explorer_steps=600,
+    deploy=DeployConfig(steps=40_000, lanes=32),
     sample=replace(COMPACT.sample, length=32),
     world=replace(
         COMPACT.world,
@@ -87,6 +87,7 @@ DEMO = replace(
             units=128,
             horizon=10,
             starts=64,
+            entropy=4e-2,
             actor=OptimizerConfig(lr=1e-3),
             critic=OptimizerConfig(lr=1e-3),
         ),
