@@ -6,15 +6,7 @@ from typing import Any
 from rich.table import Table
 
 Record = Mapping[str, Any]
-SHOWN = (
-    "coverage",
-    "rewarding_episodes",
-    "maximum_return",
-    "deployed_distance",
-    "held_out_loss",
-    "success",
-    "return",
-)
+SHOWN = ("coverage", "crafter_score", "rewarding_episodes", "deployed_distance", "success", "return")
 SHARES = ("coverage", "success")
 TITLES = {"success": "zero-shot success", "return": "zero-shot return"}
 
