@@ -190,6 +190,24 @@ def test_runners_that_are_killed(tmp_path: Path, policy) -> None:
     assert contents(tmp_path / "killed" / "deploy-001") == contents(tmp_path / "whole" / "deploy-001")
 
 
+def test_a_cluster_that_cannot_do_it_is_not_tried_for_ever(
+    tmp_path: Path, policy, reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What had arrived is kept, and another start goes on from there."""
+    with monkeypatch.context() as patch:
+        patch.setattr(fleet, "START_SECONDS", 0.0)
+        with pytest.raises(
+            CascadeError, match=r"no runner could start within 0 s; the Ray cluster has \d of 2"
+        ):
+            deploy_on_fleet(tmp_path, policy)
+    monkeypatch.setattr(fleet, "LOSSES", 0)
+    with pytest.raises(CascadeError, match="1 runners were lost in a row without a finished episode"):
+        deploy_on_fleet(tmp_path, policy, progress=Killer(1))
+    assert Journal(tmp_path, 1, spec_of(EnvConfig(id=ID))).steps > 0
+    deploy(tmp_path, PLAN, ID, policy)
+    assert contents(tmp_path / "deploy-001") == reference
+
+
 def test_environments_fail_as_they_do_on_one_machine(tmp_path: Path) -> None:
     plan = Plan(seed=0, deployment=0, steps=150, each=4)
     seed = plan.draw(EpisodeKey(0, 2, 1)).seed
