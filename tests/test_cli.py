@@ -16,7 +16,7 @@ from cascade.cli import main
 from cascade.cli.main import COMMANDS
 
 PACKAGE = Path(__file__).parents[1] / "src" / "cascade"
-SETTINGS = [PACKAGE / "config.py", *sorted(PACKAGE.glob("cli/*.py"))]
+SETTINGS = [*sorted(PACKAGE.glob("config/*.py")), *sorted(PACKAGE.glob("cli/*.py"))]
 
 
 def stopped(capsys, *args: str) -> tuple[int, str, str]:
