@@ -18,7 +18,7 @@ def smoke(config: RunConfig | str) -> RunConfig:
         deployments=2,
         measure=MeasureConfig(levels=2, episodes=POPULATION, steps=TIME_LIMIT, pictures=1),
         model_steps=4,
-        explorer_steps=3,
+        explorer_steps=2,
         env=replace(config.env, time_limit=TIME_LIMIT),
         deploy=replace(
             DeployConfig(steps=240, lanes=2 * POPULATION), step_timeout=config.deploy.step_timeout
@@ -30,7 +30,7 @@ def smoke(config: RunConfig | str) -> RunConfig:
             hidden=16,
             stoch=4,
             classes=4,
-            cnn_depth=4,
+            cnn_depth=2,
             mlp_layers=1,
             mlp_units=16,
             precision="float32",
@@ -46,8 +46,8 @@ def smoke(config: RunConfig | str) -> RunConfig:
             config.transfer,
             reward_layers=1,
             reward_units=16,
-            reward_steps=4,
-            behaviour_steps=4,
+            reward_steps=2,
+            behaviour_steps=2,
             agent=replace(config.transfer.agent, horizon=3, starts=8, layers=1, units=16),
             episodes=4,
         ),
