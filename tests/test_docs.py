@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cascade.cli.main import parse
+from cascade.cli.main import COMMANDS, parse
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -57,6 +57,8 @@ def test_commands_parse(page):
         program, *args = shlex.split(line)
         if program == "make":
             assert [arg for arg in args if "=" not in arg and arg not in targets] == [], line
+        elif len(args) == 1 and args[0] != "--help":
+            assert args[0] in COMMANDS, line
         elif "--help" not in args:
             try:
                 parse(args)
