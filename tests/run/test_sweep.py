@@ -8,8 +8,9 @@ from run_helpers import same, tiny, weights
 
 import cascade
 from cascade.deploy import fleet
-from cascade.errors import SettingError
-from cascade.run.sweep import cells, last_logged, on_ray, on_this_machine, run_cell
+from cascade.errors import CascadeError, SettingError
+from cascade.run.api import Run
+from cascade.run.sweep import Cell, cells, last_logged, on_ray, on_this_machine
 
 ray = pytest.importorskip("ray", reason="the extra 'ray' is not installed")
 
@@ -33,11 +34,15 @@ def test_a_method_is_one_run_or_one_for_each_group_of_seeds():
 
 def test_a_run_that_fails_does_not_stop_the_others(tmp_path):
     good, bad = cells(("random",), (0, 1), tmp_path, group=1)
-    bad.path.mkdir(parents=True)
-    (bad.path / "run.json").write_text("not a run")
-    done, failed = on_this_machine([bad, good], lambda cell: run_cell(CONFIG, cell, "tiny"))
+
+    def work(cell: Cell) -> Run:
+        if cell is bad:
+            raise CascadeError("no space left")
+        return Run(cell.path, CONFIG, cell.seeds, "tiny")
+
+    done, failed = on_this_machine([bad, good], work)
     assert list(done) == [good]
-    assert "not a run of cascade" in failed[bad]
+    assert failed == {bad: "no space left"}
 
 
 def test_cells_on_a_cluster_end_as_they_do_here(tmp_path, monkeypatch):
