@@ -130,6 +130,34 @@ def test_the_cluster_page_quotes_its_record():
         assert f"{kind['steps_per_s']:,}" in page
 
 
+def test_readme_quotes_the_demo_and_the_measurements():
+    """Coverage of the recorded demo, and every row of the table under Status, are those of their records."""
+    readme = re.sub(r"\s+", " ", PAGES["README.md"])
+    methods = json.loads((ROOT / "results/demo.json").read_text())["methods"]
+    found = {
+        name: [
+            x["value"]
+            for x in sorted(own["records"], key=lambda x: x["deployment"])
+            if x["metric"] == "coverage"
+        ]
+        for name, own in methods.items()
+    }
+    one, two, three = (f"{100 * value:.1f} %" for value in found["cascade"])
+    assert f"was {one}, {two} and {three}, and {100 * found['random'][-1]:.1f} % for random" in readme
+    rooms = json.loads((ROOT / "results/two_rooms.json").read_text())
+    seeds = len(rooms["settings"]["seeds"])
+    gathered, both = rooms["pp2e"]["all_in_the_richer"], rooms["cascade"]["both_rooms"]
+    assert f"in {gathered} of {seeds}, CASCADE reaches both in {both} of {seeds}" in readme
+    gain = json.loads((ROOT / "results/minigrid_diversity.json").read_text())["visit_variation"]
+    low, high = gain["interval"]
+    assert f"+{gain['mean_gain']:.3f} total variation, 95 % interval {low:.3f} to {high:.3f}" in readme
+    transfer = json.loads((ROOT / "results/minigrid_transfer.json").read_text())
+    assert f"{len(transfer['seeds'])} seeds | {100 * transfer['success']:.0f} %" in readme
+    steps = json.loads((ROOT / "benchmarks/gpu_steps.json").read_text())["steps"]
+    model, explorers = steps["world model, full"]["ms"], steps["explorers, full, P=10, 800 starts"]["ms"]
+    assert f"ensemble {model:.1f} ms, ten explorers {explorers:.1f} ms" in readme
+
+
 def test_the_site_lists_every_page():
     """A page that exists can be found; nothing is fetched from other hosts."""
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
