@@ -5,7 +5,9 @@ Orbax writes each beside its place and renames it, so a kill leaves the one befo
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,12 @@ from cascade.data.files import disk_errors
 from cascade.errors import CascadeError
 
 KEEP = 2
-logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax tells of every step it takes
+logging.getLogger("absl").setLevel(
+    logging.CRITICAL
+)  # Orbax tells of every step it takes, and we of its failures
+logging.getLogger("asyncio").setLevel(
+    logging.CRITICAL
+)  # in which it writes arrays: one failure is not told per array
 
 
 class Checkpoints:
@@ -55,7 +62,8 @@ class Checkpoints:
         except CascadeError:
             raise
         except Exception as error:  # a full disk comes out of the array writer as one of many kinds
-            cause = str(error).strip().splitlines()[0][:200]
+            full = os.strerror(errno.ENOSPC)
+            cause = full if full in str(error) else str(error).strip().splitlines()[0][:200]
             raise CascadeError(
                 f"{self.folder}: cannot write a checkpoint ({cause}); free some space and run the same command "
                 "again, the last checkpoint is intact"
