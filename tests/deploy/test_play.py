@@ -6,7 +6,8 @@ import pytest
 
 from cascade.config import EnvConfig
 from cascade.deploy import RandomPolicy
-from cascade.deploy.play import NONE, play
+from cascade.deploy.game import NONE
+from cascade.deploy.play import play
 from cascade.envs import InProcess, make
 from cascade.errors import CascadeError
 

@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cascade.config import DeployConfig, EnvConfig
-from cascade.deploy.group import STEP, keys_at
+from cascade.deploy.game import NONE, Game
 from cascade.deploy.rows import Rows
 from cascade.envs import Vectoriser, make
-from cascade.errors import CascadeError
 from cascade.specs import Episode, EpisodeKey
 from cascade.types import Policy
 
@@ -35,63 +34,26 @@ def rollout(
     As many are played at once as `config.lanes` allows. What an episode draws depends on `seed` and its key alone.
     """
     each = max(1, min(len(starts), config.lanes // population))
-    lanes = population * each
+    rounds, lanes = -(-len(starts) // each), population * each
+    index = np.arange(rounds * each).reshape(rounds, each).T  # of the start, for each of an explorer's lanes
+    own = np.append(np.asarray(starts, np.int64), np.full(rounds * each - len(starts), NONE))[index]
+    words = np.array([[_words(seed, p, j) for j in row] for p in range(population) for row in index.tolist()])
     episodes: list[Episode] = []
     with Vectoriser(env, lanes, min(config.workers, lanes), config.step_timeout) as envs:
-        for first in range(0, len(starts), each):
-            if stop is not None and stop():
-                break
-            # The last wave is filled up with starts that were played already, and not counted.
-            wave = [starts[(first + i) % len(starts)] for i in range(each)]
-            count = min(each, len(starts) - first)
-            episodes += _wave(policy, envs, np.array(wave, np.int64), first, count, population, seed, limit)
+        rows = Rows(envs.spec, lanes)
+        seeds = np.tile(own, (population, 1))
+        for tick, numbers, times, over, actions in Game(
+            policy, envs, seeds, words, limit=limit, max_failures=config.max_failures, stop=stop
+        ):
+            rows.put(tick.lanes, times, tick)
+            for i in np.flatnonzero(over).tolist():
+                explorer, mine = divmod(int(tick.lanes[i]), each)
+                key = EpisodeKey(explorer, int(index[mine, numbers[i]]), 0)
+                episodes.append(
+                    rows.episode(key, int(tick.lanes[i]), int(times[i]), bool(tick.terminated[i]))
+                )
+            rows.put_actions(tick.lanes, times, actions)
     return sorted(episodes, key=lambda episode: episode.key)
-
-
-def _wave(
-    policy: Policy,
-    envs: Vectoriser,
-    starts: np.ndarray,
-    first: int,
-    count: int,
-    population: int,
-    seed: int,
-    limit: int,
-) -> list[Episode]:
-    """One episode in every lane, all begun together; the first `count` of each explorer are given back."""
-    each = len(starts)
-    lanes = np.arange(population * each)
-    words = np.stack([_words(seed, lane // each, first + lane % each) for lane in lanes.tolist()])
-    rows, memory = Rows(envs.spec, len(lanes)), policy.initial(len(lanes))
-    actions = np.zeros((len(lanes), *envs.spec.action.shape), envs.spec.action.dtype)
-    seen = {
-        name: np.zeros((len(lanes), *obs.shape), obs.dtype) for name, obs in envs.spec.observations.items()
-    }
-    active, seeds, found, time = lanes, np.tile(starts, population), [], 0
-    while len(active):
-        envs.send(active, actions[active], seeds[active])
-        tick = envs.wait(active)
-        if tick.failures:
-            raise CascadeError(
-                f"{envs.spec.name}: an environment failed while being measured: {tick.failures[0].cause}"
-            )
-        times = np.full(len(active), time, np.int64)
-        rows.put(active, times, tick)
-        for name, part in tick.obs.items():
-            seen[name][active] = part
-        over = tick.terminated | tick.truncated | (time >= limit)
-        for lane, terminated in zip(active[over].tolist(), tick.terminated[over].tolist(), strict=True):
-            explorer, index = divmod(lane, each)
-            if index < count:
-                key = EpisodeKey(explorer, first + index, 0)
-                found.append(rows.episode(key, lane, time, terminated))
-        active = active[~over]
-        keys = keys_at(words, np.full(len(lanes), time, np.int32))
-        memory, actions = policy.act(memory, seen, np.full(len(lanes), time == 0), keys)
-        rows.put_actions(active, times[~over], actions[active])
-        seeds = np.full(len(lanes), STEP, np.int64)
-        time += 1
-    return found
 
 
 def _words(seed: int, explorer: int, index: int) -> np.ndarray:
