@@ -94,7 +94,7 @@ def actor_gradient(world, config, weight):
     return jax.jit(jax.grad(loss))(explorers.agents.actor.model)
 
 
-@pytest.mark.parametrize("normalize", ["running", "none"])
+@pytest.mark.parametrize("normalize", ["running", "centred", "none"])
 def test_lambda_changes_the_actors_gradient(world, normalize):
     config = dataclasses.replace(CONFIG, normalize=normalize)
     low, high = (actor_gradient(world, config, weight) for weight in (0.0, 1.0))

@@ -143,8 +143,8 @@ class ExploreConfig:
     """summary of a trajectory: final, mean, or module:function of the imagined trajectory"""
     diversity: str = "distance"
     """measure of diversity: distance, paired, variance, determinant, or module:function of the summaries"""
-    normalize: Literal["running", "none"] = "running"
-    """divide each reward term by its own running scale, or take the raw formula"""
+    normalize: Literal["running", "centred", "none"] = "running"
+    """divide each reward term by its running spread; first take off its running mean too; or take the raw formula"""
     begin: Literal["warm", "fresh"] = "warm"
     """after each deployment explorers go on from their weights (warm) or begin anew (fresh)"""
     agent: ActorCriticConfig = field(default_factory=ActorCriticConfig)

@@ -69,14 +69,23 @@ def rewards(
         "diversity": spread.mean(-1),
         "pairwise_distance": pairwise_distance(phi),
     }
-    if config.normalize == "running":
+    if config.normalize != "none":
         scales = jax.vmap(lambda s, g, d: Scales(s.gain.update(g), s.diversity.update(d)))(
             scales, total, spread
         )
-        gain = gain / jnp.broadcast_to(scales.gain.std[:, None], gain.shape)
-        spread = spread / jnp.broadcast_to(scales.diversity.std[:, None], spread.shape)
+        centred = 1.0 if config.normalize == "centred" else 0.0
+        gain = _on_scale(gain, centred * scales.gain.average / gain.shape[0], scales.gain.std)
+        spread = _on_scale(spread, centred * scales.diversity.average, scales.diversity.std)
     reward = (1.0 - weight) * gain
     return reward.at[-1].add(weight * spread), (scales, metrics)
+
+
+def _on_scale(
+    values: Float[Array, "*H P N"], middle: Float[Array, " P"], size: Float[Array, " P"]
+) -> Float[Array, "*H P N"]:
+    """Less each explorer's middle, in units of its size."""
+    middle, size = (jnp.broadcast_to(x[:, None], values.shape) for x in (middle, size))
+    return (values - middle) / size
 
 
 def pairwise_distance(phi: Float[Array, "P N D"]) -> Float[Array, " P"]:

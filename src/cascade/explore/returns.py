@@ -52,6 +52,11 @@ class RunningScale(eqx.Module):
         return jax.tree.map(lambda old, new: decay * old + (1.0 - decay) * new, self, seen)
 
     @property
+    def average(self) -> Float[Array, "*P"]:
+        """The mean, without the bias of the start."""
+        return self.mean / jnp.maximum(self.weight, 1e-6)
+
+    @property
     def std(self) -> Float[Array, "*P"]:
         """The standard deviation, without the bias of the start; never below 1e-8."""
         weight = jnp.maximum(self.weight, 1e-6)

@@ -7,7 +7,8 @@ that an uninterrupted run passes through: that is why a killed run ends with the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, runtime_checkable
 
 import jax
@@ -18,6 +19,7 @@ from cascade.config import RunConfig
 from cascade.data.journal import Journal
 from cascade.data.store import deployment_folder
 from cascade.deploy import Plan, RandomPolicy, Summary, collect, collect_fleet, vectorise
+from cascade.envs import Vectoriser
 from cascade.errors import CascadeError
 from cascade.explore.policy import PopulationPolicy
 from cascade.run import checkpoint, initial, snapshot, state
@@ -96,23 +98,26 @@ class Loop:
         """Every seed's explorers collect; the first time they act at random, or a dataset takes their place."""
         k, deploy = self.at.deployment, self.config.deploy
         self.watch.phase(self.at, deploy.steps * len(self.seeds))
-        for i, seed in enumerate(self.seeds):
-            root = self.folder.data(seed)
-            if deployment_folder(root, k).exists():
-                continue
-            if k == 0 and self.config.initial != "random":
-                if note := initial.copy(self.config.initial, root, self.spec, seed):
+        roots = {seed: self.folder.data(seed) for seed in self.seeds}
+        todo = [seed for seed, root in roots.items() if not deployment_folder(root, k).exists()]
+        if k == 0 and self.config.initial != "random":
+            for seed in todo:
+                if note := initial.copy(self.config.initial, roots[seed], self.spec, seed):
                     self.watch.note(note)
-                continue
-            # The first deployment is the same for every method.
-            population = 1 if k == 0 else self.config.population
-            plan = Plan.of(deploy, seed=seed, deployment=k, population=population)
-            policy = RandomPolicy(self.spec.action) if k == 0 else self.policy(i)
-            summary = self._collect(policy, Journal(root, k, self.spec), plan, self._collecting(i))
-            if summary.interrupted:
-                self._interrupt()
-            if summary.faults.failures or summary.problems:
-                self.watch.note(summary.message)
+            return
+        # The first deployment is the same for every method.
+        population = 1 if k == 0 else self.config.population
+        plans = {seed: Plan.of(deploy, seed=seed, deployment=k, population=population) for seed in todo}
+        with self._environments(plans) as envs:
+            for seed, plan in plans.items():
+                i = self.seeds.index(seed)
+                policy = RandomPolicy(self.spec.action) if k == 0 else self.policy(i)
+                journal = Journal(roots[seed], k, self.spec)
+                summary = self._collect(policy, journal, plan, envs, self._collecting(i))
+                if summary.interrupted:
+                    self._interrupt()
+                if summary.faults.failures or summary.problems:
+                    self.watch.note(summary.message)
 
     def train_models(self) -> None:
         """The world model and the ensemble beside it."""
@@ -171,7 +176,7 @@ class Loop:
             return RandomPolicy(self.spec.action)
         world = of_seed(self.state.models.world.model, index)
         actors = of_seed(self.state.explorers.agents.actor.model, index)
-        return PopulationPolicy(world, actors, device=acting_device(self.spec))
+        return PopulationPolicy(world, actors, device=acting_device(self.spec, self.config.deploy))
 
     def close(self) -> None:
         if self._samplers is not None:
@@ -224,18 +229,7 @@ class Loop:
 
     def _check_skipped(self) -> None:
         """Stop when too many updates were not finite; the checkpoint before stays the last."""
-        learners: dict[str, Any] = {
-            "world model": self.state.models.world.skipped,
-            "ensemble": self.state.models.ensemble.skipped,
-        }
-        if self.state.explorers is not None:
-            agents = self.state.explorers.agents
-            learners |= {
-                "explorers' actors": agents.actor.skipped,
-                "explorers' critics": agents.critic.skipped,
-            }
-        for name, skipped in learners.items():
-            worst = int(np.max(np.asarray(skipped)))
+        for name, worst in state.skipped_updates(self.state).items():
             if worst > self.config.max_skipped:
                 raise CascadeError(
                     f"{self.folder.path}: {worst} updates of the {name} were not finite and were skipped, more than "
@@ -243,14 +237,25 @@ class Loop:
                     "good checkpoint is kept"
                 )
 
+    def _environments(self, plans: Mapping[int, Plan]) -> AbstractContextManager[Vectoriser | None]:
+        """What steps on this machine, the same for all seeds; nothing where a cluster does, or nothing is left."""
+        if not plans or self.config.deploy.engine == "ray":
+            return nullcontext()
+        return vectorise(self.config.env, self.config.deploy, next(iter(plans.values())))
+
     def _collect(
-        self, policy: Policy, journal: Journal, plan: Plan, progress: Callable[[Any], None]
+        self,
+        policy: Policy,
+        journal: Journal,
+        plan: Plan,
+        envs: Vectoriser | None,
+        progress: Callable[[Any], None],
     ) -> Summary:
         """On this machine or on a cluster, to the same bytes."""
         env, deploy = self.config.env, self.config.deploy
-        if deploy.engine == "ray":
+        if envs is None:
             return collect_fleet(policy, journal, plan, env, deploy, progress=progress, stop=self.stop)
-        with vectorise(env, deploy, plan) as envs, jax.default_device(acting_device(self.spec)):
+        with jax.default_device(acting_device(self.spec, deploy)):
             return collect(policy, envs, journal, plan, deploy, progress=progress, stop=self.stop)
 
     def _collecting(self, index: int) -> Callable[[Any], None]:

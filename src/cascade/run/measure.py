@@ -45,7 +45,7 @@ def measure(
     store = folder.store(seed)
     found = stored_measures(store)
     if config.measure.levels:
-        with jax.default_device(acting_device(store.spec)):
+        with jax.default_device(acting_device(store.spec, config.deploy)):
             episodes = held_out_episodes(policy, config, seed)
         arrays = whereabouts(episodes, config, store.spec)
         if config.measure.pictures:

@@ -8,6 +8,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import numpy as np
 from jaxtyping import Array, Key
 
 from cascade.config import ExploreConfig, RunConfig
@@ -94,3 +95,12 @@ def create_explorers(spec: EnvSpec, config: RunConfig, keys: Key[Array, " S"], d
 def of_seed(tree: Any, index: int) -> Any:
     """One seed's part of a tree."""
     return jax.tree.map(lambda x: x[index], tree)
+
+
+def skipped_updates(state: State) -> dict[str, int]:
+    """By what learns: updates that were not finite, of the seed or explorer that has most."""
+    learners = {"world model": state.models.world.skipped, "ensemble": state.models.ensemble.skipped}
+    if state.explorers is not None:
+        agents = state.explorers.agents
+        learners |= {"explorers' actors": agents.actor.skipped, "explorers' critics": agents.critic.skipped}
+    return {name: int(np.max(np.asarray(skipped))) for name, skipped in learners.items()}

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from cascade.config import ExploreConfig, RunConfig
+from cascade.config import DeployConfig, ExploreConfig, RunConfig
 from cascade.data.sampler import Sampler, make_sampler
 from cascade.data.store import Store
 from cascade.explore.population import Population
@@ -19,6 +19,9 @@ from cascade.run.phases import Models, explorer_phase, model_phase
 from cascade.specs import EnvSpec
 from cascade.types import Batch
 from cascade.world.model import Metrics
+
+MANY = 128
+"""Lanes from which on an accelerator acts quicker than a CPU, even without convolutions."""
 
 
 def over_seeds(function: Callable[..., Any], *args: Any) -> Any:
@@ -106,10 +109,12 @@ def steps_per_call(spec: EnvSpec, steps: int) -> int:
     return divisors[0] if divisors else most
 
 
-def acting_device(spec: EnvSpec) -> jax.Device:
-    """Where policies act while deployed. Without convolutions that is the CPU: a step of a small network there takes
-    less time than a launch on an accelerator and the way back."""
-    return jax.devices()[0] if is_convolutional(spec) else jax.local_devices(backend="cpu")[0]
+def acting_device(spec: EnvSpec, deploy: DeployConfig) -> jax.Device:
+    """Where policies act while deployed. A few lanes without convolutions are quickest on the CPU: a step of a small
+    network there takes less time than a launch on an accelerator and the way back."""
+    if is_convolutional(spec) or deploy.lanes >= MANY:
+        return jax.devices()[0]
+    return jax.local_devices(backend="cpu")[0]
 
 
 def is_convolutional(spec: EnvSpec) -> bool:

@@ -21,7 +21,8 @@ from jaxtyping import PRNGKeyArray, PyTree
 from cascade.config import EnvConfig, RunConfig
 from cascade.data.files import Unusable, read_json, write_json
 from cascade.data.store import Store, deployment_folder
-from cascade.deploy.play import NONE, Judge, Played, play
+from cascade.deploy.game import NONE
+from cascade.deploy.play import Judge, Played, play
 from cascade.envs import Vectoriser
 from cascade.envs.vectorise import LaneGroup
 from cascade.explore.policy import PopulationPolicy
@@ -194,7 +195,7 @@ def _learn_and_play(
         actor = jax.tree.map(lambda x, i=index: x[i], actors)
         outcome.behaviours[task] = Behaviour(lesson.world, actor, lesson.spec, task, greedy)
     progress(Progress("evaluate", 0, lesson.config.transfer.episodes, {}))
-    device = acting_device(lesson.spec)
+    device = acting_device(lesson.spec, lesson.config.deploy)
     policy = PopulationPolicy(lesson.world, actors, greedy, device)
     with _timed(outcome, "evaluate"), jax.default_device(device):
         played = evaluate(policy, lesson.config, len(lesson.tasks), lesson.key(5), judges, stop, envs)
