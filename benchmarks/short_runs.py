@@ -1,0 +1,146 @@
+"""One short run of each pixel family's small preset on an accelerator: speeds, learning curves and filmstrips.
+
+    python benchmarks/short_runs.py --out results/short_runs.json --films docs/assets
+
+One deployment of random actions, the world model and the explorers trained on it for a few minutes, and then
+every explorer filmed from the same start. Writes after every family, so that a limit on time loses only what
+is not yet done; a family whose run is there already is not run again.
+"""
+
+import json
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tyro
+from PIL import Image
+
+from cascade.config import RunConfig
+from cascade.presets import preset
+from cascade.presets.smoke import smoke
+from cascade.run.api import run
+from cascade.run.folder import Folder
+from cascade.run.machine import describe
+from cascade.run.results import Results
+
+STEPS = {"dmc-walker": 10_000, "atari-montezuma": 20_000, "crafter": 2_000}
+"""Environment steps of the deployment; Crafter without numba is slow."""
+POINTS, FRAMES, SHOWN, SIDE = 40, 8, 5, 72
+"""Points of a curve; frames of a filmstrip, explorers on it, and pixels of a frame."""
+
+
+@dataclass(frozen=True)
+class Args:
+    """Short runs of the pixel families."""
+
+    out: Path
+    """JSON to write"""
+    films: Path
+    """folder for a filmstrip of each family"""
+    runs: Path = Path("runs/short")
+    """folder for the runs"""
+    presets: tuple[str, ...] = tuple(STEPS)
+    """presets to run"""
+    workers: int = 14
+    """worker processes that step environments"""
+    model_steps: int = 2_000
+    """gradient steps of the world model"""
+    explorer_steps: int = 600
+    """gradient steps of the explorers"""
+    smoke: bool = False
+    """tiny sizes, to see whether it runs"""
+
+
+def settings(args: Args, name: str) -> RunConfig:
+    """The preset with one short deployment."""
+    config = smoke(preset(name)) if args.smoke else preset(name)
+    measure = replace(config.measure, levels=2, steps=250, pictures=1)
+    if args.smoke:
+        return replace(config, deployments=1, measure=replace(measure, steps=20))
+    return replace(
+        config,
+        deployments=1,
+        model_steps=args.model_steps,
+        explorer_steps=args.explorer_steps,
+        deploy=replace(config.deploy, steps=STEPS[name], workers=args.workers),
+        measure=measure,
+    )
+
+
+def curve(lines: list[dict[str, Any]], phase: str, names: tuple[str, ...]) -> dict[str, list[float]]:
+    """What a phase logged, at about POINTS of its moments; means over explorers."""
+    own = [line for line in lines if line["phase"] == phase]
+    chosen = [own[i] for i in np.unique(np.linspace(0, len(own) - 1, POINTS).astype(int))]
+    found = {"step": [line["step"] for line in chosen]}
+    for name in names:
+        found[name] = [float(f"{np.mean(line['values'][name]):.5g}") for line in chosen]
+    return found
+
+
+def strip(films: np.ndarray) -> np.ndarray:
+    """A row of frames for each of the first explorers, uint8 [height, width, 3]."""
+    times = np.linspace(0, films.shape[1] - 1, FRAMES).round().astype(int)
+    rows = []
+    for film in films[:SHOWN]:
+        frames = [np.asarray(Image.fromarray(film[t]).resize((SIDE, SIDE))) for t in times]
+        rows.append(np.concatenate([np.pad(frame, ((0, 2), (0, 2), (0, 0))) for frame in frames], 1))
+    return np.concatenate(rows)
+
+
+def entry(folder: Folder, config: RunConfig) -> dict[str, Any]:
+    """Speeds, curves and measures of a run."""
+    results = Results.open(folder.results)
+    lines = [json.loads(line) for line in folder.metrics.read_text(encoding="utf-8").splitlines()]
+    rates = {}
+    for phase, name in (("model", "world_ms"), ("explore", "explorers_ms")):
+        # From the first logged moment on: compilation is before it.
+        own = [line for line in lines if line["phase"] == phase]
+        seconds, steps = own[-1]["time"] - own[0]["time"], own[-1]["step"] - own[0]["step"]
+        rates[name] = round(1e3 * seconds / steps, 2) if steps else None
+    seconds = {phase["phase"]: phase["seconds"] for phase in results.phases}
+    explored = [line for line in lines if line["phase"] == "explore"][-1]["values"]
+    return {
+        "environment": config.env.id,
+        "deployed_steps": config.deploy.steps,
+        "deployed_steps_per_s": round(config.deploy.steps / seconds["deploy"], 1),
+        **rates,
+        "seconds": {name: round(value, 1) for name, value in seconds.items()},
+        "world": curve(lines, "model", ("loss", "kl", "ensemble/loss")),
+        "explorers": curve(lines, "explore", ("information_gain", "diversity", "entropy")),
+        "pairwise_distance": explored["pairwise_distance"],
+        "measures": {
+            item["metric"] + (f"@{item['task']}" if item["task"] else ""): float(f"{item['value']:.5g}")
+            for item in results.records
+        },
+    }
+
+
+def main(args: Args) -> None:
+    result: dict[str, Any] = {
+        "command": "python benchmarks/short_runs.py --out results/short_runs.json --films docs/assets",
+        "machine": describe(),
+        "workers": args.workers,
+        "runs": {},
+    }
+    args.films.mkdir(parents=True, exist_ok=True)
+    for name in args.presets:
+        began, config, folder = time.perf_counter(), settings(args, name), Folder(args.runs / name)
+        run(config, folder.path, preset=name)
+        result["runs"][name] = entry(folder, config)
+        with np.load(folder.measures(0, 0)) as arrays:
+            Image.fromarray(strip(arrays["films"])).save(args.films / f"films-{name}.png", optimize=True)
+        args.out.write_text(json.dumps(result) + "\n", encoding="utf-8")
+        found = result["runs"][name]
+        loss = found["world"]["loss"]
+        print(
+            f"{name}: {time.perf_counter() - began:.0f} s, {found['deployed_steps_per_s']} steps/s, world "
+            f"{found['world_ms']} ms, explorers {found['explorers_ms']} ms, loss {loss[0]:.1f} to {loss[-1]:.1f}, "
+            f"{found['seconds']}, deployed distance {found['measures'].get('deployed_distance')}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Args))
