@@ -4,7 +4,7 @@ import numpy as np
 
 from cascade.config import DeployConfig, EnvConfig
 from cascade.deploy import RandomPolicy
-from cascade.deploy.rollout import film, rollout
+from cascade.deploy.rollout import film, rollout, stage
 from cascade.envs import make, spec_of
 
 ENV = EnvConfig("minigrid:Empty-5x5-v0", observation="grid", time_limit=12)
@@ -13,7 +13,8 @@ ENV = EnvConfig("minigrid:Empty-5x5-v0", observation="grid", time_limit=12)
 def episodes(lanes: int, population: int = 2, starts: tuple[int, ...] = (5, 6, 7), seed: int = 0):
     policy = RandomPolicy(spec_of(ENV).action)
     config = DeployConfig(steps=1, lanes=lanes)
-    return rollout(policy, ENV, config, starts, population=population, seed=seed)
+    with stage(ENV, config, len(starts), population) as envs:
+        return rollout(policy, envs, starts, population=population, seed=seed)
 
 
 def test_every_explorer_plays_every_start_once():
@@ -26,6 +27,17 @@ def test_how_many_are_played_at_once_changes_nothing():
     few, many = episodes(lanes=2), episodes(lanes=64)
     for one, other in zip(few, many, strict=True):
         assert one.key == other.key
+        np.testing.assert_array_equal(one.action, other.action)
+        np.testing.assert_array_equal(one.obs["grid"], other.obs["grid"])
+
+
+def test_environments_can_be_used_again():
+    """As the seeds of a run do."""
+    policy, config, starts = RandomPolicy(spec_of(ENV).action), DeployConfig(steps=1, lanes=4), (5, 6, 7)
+    with stage(ENV, config, len(starts), 2) as envs:
+        first, second = (rollout(policy, envs, starts, population=2, seed=seed, limit=9) for seed in (0, 0))
+    for one, other in zip(first, second, strict=True):
+        assert len(one) <= 9
         np.testing.assert_array_equal(one.action, other.action)
         np.testing.assert_array_equal(one.obs["grid"], other.obs["grid"])
 

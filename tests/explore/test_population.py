@@ -102,6 +102,32 @@ def test_lambda_changes_the_actors_gradient(world, normalize):
         assert some_differ(*(jax.tree.map(lambda leaf, n=i: leaf[n], g) for g in (low, high)))
 
 
+def totals(world, normalize, weight):
+    """Rewards of whole trajectories, [P, N], the scales having seen nothing else."""
+    config, explorers = dataclasses.replace(CONFIG, normalize=normalize), world.population()
+
+    @jax.jit
+    def compute(keys):
+        imagined = imagine(world.model, explorers.agents.actor.model, world.starts, keys, AGENT)
+        reward, _ = population.rewards(
+            explorers.scales, imagined, world.ensemble, jnp.float32(weight), config
+        )
+        return reward.sum(0)
+
+    return np.asarray(compute(jax.random.split(jax.random.key(7), 3)))
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_centred_rewards_are_the_divided_ones_less_their_mean(world, weight):
+    """What every trajectory earns alike teaches nothing, and a critic that has yet to learn it is misled by it."""
+    divided, centred = (totals(world, normalize, weight) for normalize in ("running", "centred"))
+    np.testing.assert_allclose(centred, divided - divided.mean(1, keepdims=True), atol=2e-3)
+    spread = centred.std(1)[1:] if weight else centred.std(1)  # the first explorer has no diversity
+    np.testing.assert_allclose(spread, 1.0, rtol=2e-3)
+    if weight:
+        assert (centred[0] == 0.0).all()
+
+
 def test_diversity_alone_moves_every_explorer_but_the_first(world):
     """At λ = 1 and without entropy the first explorer has no reward, and the others have one."""
     quiet = dataclasses.replace(

@@ -1,6 +1,9 @@
 """The commands around a run, as a user types them."""
 
+import importlib
 import json
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +63,24 @@ def test_a_finished_sweep_is_only_shown_again(swept, capsys):
     assert document["failed"] == {}
     assert (swept / "cascade" / "results.json").read_bytes() == before
     assert "zero-shot" in shown.err
+
+
+def test_a_record_of_a_sweep(swept, tmp_path, monkeypatch):
+    """Every value of every run, by metric and seed, with what differs from the preset."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "scripts")
+    script, out = importlib.import_module("record"), tmp_path / "record.json"
+    monkeypatch.setattr(sys, "argv", ["record.py", str(swept), "--command", "as above", "--out", str(out)])
+    script.main()
+    document = json.loads(out.read_text())
+    assert (document["command"], set(document["runs"])) == ("as above", {"cascade", "random"})
+    found = document["runs"]["cascade"]
+    assert (found["method"], found["preset"]) == ("cascade", "demo")
+    assert "env.id: was 'minigrid:FourRooms-v0', now 'probe:chain'" in found["changed"]
+    assert [len(values) for values in found["seconds"].values()] == [2, 2, 2, 2]
+    steps = found["metrics"]["steps"]["0"]
+    assert steps[1] == 2 * steps[0] > 0
+    assert found["metrics"]["success@reward"]["0"][0] is None, "transferred after the last deployment only"
+    assert document["runs"]["random"]["metrics"].keys().isdisjoint({"entropy", "information_gain"})
 
 
 def test_a_run_goes_on_by_its_folder_alone(swept, capsys):

@@ -9,7 +9,7 @@ from helpers import SMALL, env_spec, random_batch
 
 from cascade.config import ActorCriticConfig, EnsembleConfig, ExploreConfig, RunConfig
 from cascade.explore import population
-from cascade.run.phases import create_models, explorer_phase, model_phase
+from cascade.run.phases import create_models, explorer_phase, model_phase, settling_phase
 
 SPEC = env_spec("vector")
 CONFIG = RunConfig(
@@ -42,6 +42,26 @@ def test_a_chunk_of_three_equals_three_chunks_of_one():
     assert not np.allclose(
         together.ensemble.model.members.out.weight, models.ensemble.model.members.out.weight
     )
+
+
+def test_settling_trains_the_ensemble_alone_with_shorter_and_shorter_steps():
+    models = jax.jit(partial(create_models, SPEC, CONFIG))(key=jax.random.key(0))
+    key, first = jax.random.key(1), jax.tree.map(lambda x: x[:1], CHUNK)
+
+    @jax.jit
+    def settle(models, chunk, step):
+        return settling_phase(models, chunk, step, key, span=(4, 100))
+
+    together, metrics = settle(models, CHUNK, jnp.int32(4))
+    assert_close(together, one_by_one(settle, models))
+    assert_close(together.world, models.world)
+    assert set(metrics) == {"ensemble/loss", "ensemble/grad_norm"}
+
+    def moved(step):
+        after = settle(models, first, jnp.int32(step))[0].ensemble.model.members
+        return np.abs(np.asarray(after.out.bias - models.ensemble.model.members.out.bias)).max()
+
+    np.testing.assert_allclose(moved(104) / moved(4), 0.1, rtol=0.05)
 
 
 def test_explorers_see_the_same_posteriors_whatever_the_chunk():

@@ -86,11 +86,14 @@ class EnsembleConfig:
     """units of each layer"""
     measure: Literal["variance", "std"] = "variance"
     """what the members' disagreement is"""
+    settle: int = 0
+    """gradient steps of the ensemble alone, after those of the world model, which is then at rest"""
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=3e-4))
     """how it is trained"""
 
     def __post_init__(self) -> None:
         require("ensemble.members", self.members, self.members >= 2, "at least 2")
+        require("ensemble.settle", self.settle, self.settle >= 0, "0 or more")
 
 
 @dataclass(frozen=True)

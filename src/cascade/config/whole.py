@@ -61,6 +61,11 @@ class RunConfig:
         return 1 if self.method in ("p2e", "random") else self.explore.population
 
     @property
+    def settling_steps(self) -> int:
+        """Steps of the ensemble alone; none where nobody explores by it, or nothing is trained."""
+        return self.ensemble.settle if self.method != "random" and self.model_steps else 0
+
+    @property
     def diversity_weight(self) -> float:
         """λ as the method has it."""
         return self.explore.weight if self.method == "cascade" else 0.0

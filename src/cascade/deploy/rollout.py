@@ -14,45 +14,48 @@ from cascade.config import DeployConfig, EnvConfig
 from cascade.deploy.game import NONE, Game
 from cascade.deploy.rows import Rows
 from cascade.envs import Vectoriser, make
+from cascade.envs.vectorise import LaneGroup
 from cascade.specs import Episode, EpisodeKey
 from cascade.types import Policy
 
 
+def stage(env: EnvConfig, config: DeployConfig, starts: int, population: int = 1) -> Vectoriser:
+    """Environments for rollouts: of every explorer as many lanes as `config.lanes` allows and `starts` fill."""
+    lanes = population * max(1, min(starts, config.lanes // population))
+    return Vectoriser(env, lanes, min(config.workers, lanes), config.step_timeout)
+
+
 def rollout(
     policy: Policy,
-    env: EnvConfig,
-    config: DeployConfig,
+    envs: LaneGroup,
     starts: Sequence[int],
     *,
     population: int = 1,
     seed: int = 0,
     limit: int = 100_000,
+    max_failures: int = 20,
     stop: Callable[[], bool] | None = None,
 ) -> list[Episode]:
     """Episode j of explorer p begins at `starts[j]`; it has the key (p, j, 0) and is cut after `limit` steps.
 
-    As many are played at once as `config.lanes` allows. What an episode draws depends on `seed` and its key alone.
+    What an episode draws depends on `seed` and its key alone, not on how many are played at once.
     """
-    each = max(1, min(len(starts), config.lanes // population))
-    rounds, lanes = -(-len(starts) // each), population * each
+    each = envs.lanes // population
+    rounds = -(-len(starts) // each)
     index = np.arange(rounds * each).reshape(rounds, each).T  # of the start, for each of an explorer's lanes
     own = np.append(np.asarray(starts, np.int64), np.full(rounds * each - len(starts), NONE))[index]
     words = np.array([[_words(seed, p, j) for j in row] for p in range(population) for row in index.tolist()])
+    rows, seeds = Rows(envs.spec, envs.lanes), np.tile(own, (population, 1))
     episodes: list[Episode] = []
-    with Vectoriser(env, lanes, min(config.workers, lanes), config.step_timeout) as envs:
-        rows = Rows(envs.spec, lanes)
-        seeds = np.tile(own, (population, 1))
-        for tick, numbers, times, over, actions in Game(
-            policy, envs, seeds, words, limit=limit, max_failures=config.max_failures, stop=stop
-        ):
-            rows.put(tick.lanes, times, tick)
-            for i in np.flatnonzero(over).tolist():
-                explorer, mine = divmod(int(tick.lanes[i]), each)
-                key = EpisodeKey(explorer, int(index[mine, numbers[i]]), 0)
-                episodes.append(
-                    rows.episode(key, int(tick.lanes[i]), int(times[i]), bool(tick.terminated[i]))
-                )
-            rows.put_actions(tick.lanes, times, actions)
+    for tick, numbers, times, over, actions in Game(
+        policy, envs, seeds, words, limit=limit, max_failures=max_failures, stop=stop
+    ):
+        rows.put(tick.lanes, times, tick)
+        for i in np.flatnonzero(over).tolist():
+            lane = int(tick.lanes[i])
+            key = EpisodeKey(lane // each, int(index[lane % each, numbers[i]]), 0)
+            episodes.append(rows.episode(key, lane, int(times[i]), bool(tick.terminated[i])))
+        rows.put_actions(tick.lanes, times, actions)
     return sorted(episodes, key=lambda episode: episode.key)
 
 

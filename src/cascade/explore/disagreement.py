@@ -81,14 +81,18 @@ def loss(
 
 
 def step(
-    learner: Learner[Ensemble], states: State, action: Float[Array, "B T A"], is_first: Bool[Array, "B T"]
+    learner: Learner[Ensemble],
+    states: State,
+    action: Float[Array, "B T A"],
+    is_first: Bool[Array, "B T"],
+    pace: Float[Array, ""] | None = None,
 ) -> tuple[Learner[Ensemble], Metrics]:
     """One gradient step on detached posteriors; each member has its own optimiser and its own clipping."""
     ensemble = learner.model
     value, grads = jax.value_and_grad(loss)(ensemble, states, action, is_first)
     config = ensemble.config.optimizer
     members = Learner(ensemble.members, learner.opt_state, learner.skipped)
-    members, extra = jax.vmap(lambda one, grad: update(one, grad, config))(members, grads.members)
+    members, extra = jax.vmap(lambda one, grad: update(one, grad, config, pace))(members, grads.members)
     ensemble = eqx.tree_at(lambda e: e.members, ensemble, members.model)
     norm = extra["grad_norm"].mean()
     metrics = {"ensemble/loss": value / ensemble.config.members, "ensemble/grad_norm": norm}

@@ -41,16 +41,19 @@ def optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
 
 
 def update(
-    learner: Learner[Model], grads: Model, config: OptimizerConfig
+    learner: Learner[Model], grads: Model, config: OptimizerConfig, pace: Float[Array, ""] | None = None
 ) -> tuple[Learner[Model], dict[str, Float[Array, ""]]]:
-    """One optimiser step; a gradient that is not finite changes nothing and is counted.
+    """One optimiser step, of which only the share `pace` is gone, if given.
 
-    Under `vmap` over a population or seeds each member has its own norm, so members stay independent.
+    A gradient that is not finite changes nothing and is counted. Under `vmap` over a population or seeds each
+    member has its own norm, so members stay independent.
     """
     norm = optax.tree.norm(grads)
     finite = jnp.isfinite(norm)
     with jax.numpy_dtype_promotion("standard"):  # optax mixes its step count with floats
         changes, opt_state = optimizer(config).update(grads, learner.opt_state, learner.model)
+    if pace is not None:
+        changes = jax.tree.map(lambda change: pace * change, changes)
     model = optax.apply_updates(learner.model, changes)
     model, opt_state = jax.tree.map(
         lambda new, old: jnp.where(finite, new, old), (model, opt_state), (learner.model, learner.opt_state)

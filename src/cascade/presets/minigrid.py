@@ -22,27 +22,29 @@ MULTI_ROOM = EnvConfig("minigrid:MultiRoom-N4-S5-v0", observation="grid")  # six
 # Symbols need no convolutions: a small model learns them in minutes, and ten seeds share one GPU.
 COMPACT = RunConfig(
     env=FOUR_ROOMS,
-    deploy=DeployConfig(steps=200_000, lanes=40),
-    sample=SampleConfig(batch=16, length=40, prioritize_ends=0.5),
+    deploy=DeployConfig(steps=200_000, lanes=200, workers=4),
+    sample=SampleConfig(batch=64, length=40, prioritize_ends=0.5),
     world=WorldConfig(
         discount_scale=10.0,  # ends are rare, and a policy exploits places where the model wrongly expects them
-        deter=256,
-        hidden=256,
+        deter=512,
+        hidden=512,
         stoch=16,
         classes=16,
         mlp_layers=2,
-        mlp_units=256,
-        optimizer=OptimizerConfig(lr=3e-4),
+        mlp_units=512,
+        optimizer=OptimizerConfig(lr=1e-3),
     ),
-    ensemble=EnsembleConfig(layers=2, units=256),
+    # Wider than what it predicts: a narrow member cannot even copy z, and that error hides what is new.
+    ensemble=EnsembleConfig(layers=2, units=512, settle=2_000, optimizer=OptimizerConfig(lr=1e-3)),
     explore=ExploreConfig(
-        weight=0.3,
+        weight=0.1,
         diversity="paired",
+        normalize="centred",
         agent=ActorCriticConfig(
             layers=2,
             units=256,
             starts=128,
-            entropy=6e-2,
+            entropy=4e-2,
             actor=OptimizerConfig(lr=3e-4),
             critic=OptimizerConfig(lr=3e-4),
         ),
@@ -65,10 +67,10 @@ COMPACT = RunConfig(
 DEMO = replace(
     COMPACT,
     deployments=3,
-    model_steps=800,
-    explorer_steps=600,
+    model_steps=1_000,
+    explorer_steps=200,
     deploy=DeployConfig(steps=40_000, lanes=32),
-    sample=replace(COMPACT.sample, length=32),
+    sample=replace(COMPACT.sample, batch=16, length=32),
     world=replace(
         COMPACT.world,
         deter=128,
@@ -76,18 +78,15 @@ DEMO = replace(
         mlp_units=128,
         precision="float32",
         unroll=4,
-        optimizer=OptimizerConfig(lr=1e-3),
     ),
-    ensemble=EnsembleConfig(members=6, layers=2, units=128, optimizer=OptimizerConfig(lr=1e-3)),
+    ensemble=replace(COMPACT.ensemble, members=4, units=384, settle=400),
     explore=replace(
         COMPACT.explore,
         population=4,
         agent=replace(
             COMPACT.explore.agent,
             units=128,
-            horizon=10,
             starts=64,
-            entropy=4e-2,
             actor=OptimizerConfig(lr=1e-3),
             critic=OptimizerConfig(lr=1e-3),
         ),
@@ -115,7 +114,7 @@ PRESETS = {
     "demo": DEMO,
     "minigrid-fourrooms": COMPACT,
     "minigrid-fourrooms-paper": PAPER_FOUR_ROOMS,
-    "minigrid-multiroom": replace(COMPACT, env=MULTI_ROOM, explore=replace(COMPACT.explore, weight=0.3)),
+    "minigrid-multiroom": replace(COMPACT, env=MULTI_ROOM),
     "minigrid-multiroom-paper": replace(
         PAPER_FOUR_ROOMS,
         env=replace(MULTI_ROOM, observation="image"),

@@ -36,7 +36,9 @@ def smoke(config: RunConfig | str) -> RunConfig:
             precision="float32",
             unroll=1,
         ),
-        ensemble=replace(config.ensemble, members=2, layers=1, units=16),
+        ensemble=replace(
+            config.ensemble, members=2, layers=1, units=16, settle=min(2, config.ensemble.settle)
+        ),
         explore=replace(
             config.explore,
             population=POPULATION,

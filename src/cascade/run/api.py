@@ -22,12 +22,13 @@ from cascade.presets import preset as find_preset
 from cascade.run import snapshot, state
 from cascade.run.folder import Folder
 from cascade.run.lesson import Report
-from cascade.run.loop import Loop, Watch
+from cascade.run.loop import Loop
 from cascade.run.results import Record, Results
 from cascade.run.signals import Interrupted, Stop, listening
 from cascade.run.snapshot import Snapshot
 from cascade.run.train import is_convolutional
 from cascade.run.transfer import Outcome, transfer
+from cascade.run.watching import Watch
 from cascade.specs import EnvSpec
 from cascade.types import Policy
 from cascade.world.model import WorldModel

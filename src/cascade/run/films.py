@@ -12,7 +12,7 @@ import numpy as np
 
 from cascade.config import RunConfig
 from cascade.data.files import disk_errors
-from cascade.deploy.rollout import film, rollout
+from cascade.deploy.rollout import film, rollout, stage
 from cascade.errors import CascadeError
 from cascade.explore.saved import Behaviour
 from cascade.report import films, predictions
@@ -44,7 +44,8 @@ def film_explorers(
     start = held_out_starts(replace(config.measure, levels=1))
     policy = run.explorers(seed, k)
     population = config.population
-    played = rollout(policy, config.env, config.deploy, start, population=population, seed=seed, limit=steps)
+    with stage(config.env, config.deploy, len(start), population) as envs:
+        played = rollout(policy, envs, start, population=population, seed=seed, limit=steps)
     names = [f"explorer {episode.key.explorer + 1}" for episode in played]
     if config.method == "random":
         names = ["random actions"]
@@ -61,7 +62,8 @@ def film_transfer(
         place = behaviour_folder(run, task, seed, deployment)
         starts = evaluation_seeds(EPISODES).tolist()
         policy = Behaviour.load(place).policy()
-        played = rollout(policy, config.env, config.deploy, starts, seed=seed, limit=steps)
+        with stage(config.env, config.deploy, len(starts)) as envs:
+            played = rollout(policy, envs, starts, seed=seed, limit=steps)
         names = [_earned(episode, task) for episode in played]
         path = folder / f"transfer-{quote(task, safe='')}-{place.parent.name}-{place.name}.{kind}"
         written.append(_write(path, config, played, starts, names))

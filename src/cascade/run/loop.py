@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,30 +26,25 @@ from cascade.run import checkpoint, initial, snapshot, state
 from cascade.run.devices import Spread
 from cascade.run.folder import Folder
 from cascade.run.log import Log
-from cascade.run.measure import measure
-from cascade.run.results import Results, record
+from cascade.run.measure import measure, measuring
+from cascade.run.results import Results, explorer_records
 from cascade.run.signals import Interrupted, Stop
 from cascade.run.state import EXPLORE, MODEL, SAMPLES, Position, State, folded, of_seed
-from cascade.run.train import Samplers, acting_device, chunks, steps_per_call, train_explorers, train_models
+from cascade.run.train import (
+    Samplers,
+    acting_device,
+    chunks,
+    settle_ensembles,
+    steps_per_call,
+    train_explorers,
+    train_models,
+)
+from cascade.run.watching import Watch
 from cascade.specs import EnvSpec
 from cascade.types import Policy
 
 LOGGED = 200
 """Moments of a phase that are logged, about."""
-
-
-@runtime_checkable
-class Watch(Protocol):
-    """Whoever looks on."""
-
-    def phase(self, at: Position, total: int) -> None:
-        """A phase begins, or goes on, with so many steps in all."""
-
-    def step(self, at: Position, values: dict[str, float]) -> None:
-        """So far it has come."""
-
-    def note(self, text: str) -> None:
-        """One line that a person should read."""
 
 
 class Loop:
@@ -120,17 +115,21 @@ class Loop:
                     self.watch.note(summary.message)
 
     def train_models(self) -> None:
-        """The world model and the ensemble beside it."""
-        samplers, steps = self._data(), self.config.model_steps
+        """The world model and the ensemble beside it; at last the ensemble alone, if so set."""
+        samplers, steps, settle = self._data(), self.config.model_steps, self.config.settling_steps
         keys = folded(self.keys, MODEL, self.at.deployment)
-        size = steps_per_call(self.spec, steps)
-        self.watch.phase(self.at, steps)
+        size, total = steps_per_call(self.spec, steps), steps + settle
+        self.watch.phase(self.at, total)
         self.state = State(self.spread.for_models(self.state.models), self.state.explorers)
-        for step, count in chunks(self.at.step, steps, size):
+        alone = chunks(max(self.at.step, steps), total, size)
+        for step, count in (*chunks(self.at.step, steps, size), *alone):
             chunk = self.spread.batches(samplers.chunk(step, count))
-            models, metrics = train_models(self.state.models, chunk, jnp.int32(step), keys)
+            job = (self.state.models, chunk, jnp.int32(step), keys)
+            models, metrics = (
+                train_models(*job) if step < steps else settle_ensembles(*job, span=(steps, settle))
+            )
             self.state = State(models, self.state.explorers)
-            self._trained(step + count, steps, metrics)
+            self._trained(step + count, total, metrics)
         self._check_skipped()
 
     def train_explorers(self) -> None:
@@ -143,7 +142,8 @@ class Loop:
             self.state = State(self.state.models, fresh)
         samplers, keys = self._data(), folded(self.keys, EXPLORE, k)
         size, config = steps_per_call(self.spec, steps), state.explore_config(self.config)
-        weight, offset = jnp.float32(self.config.diversity_weight), self.config.model_steps
+        offset = self.config.model_steps + self.config.settling_steps
+        weight = jnp.float32(self.config.diversity_weight)
         self.watch.phase(self.at, steps)
         models, explorers = self.spread.shared(self.state.models), self.state.explorers
         self.state = State(models, self.spread.for_explorers(explorers))
@@ -156,19 +156,22 @@ class Loop:
             self.state = State(models, explorers)
             self._trained(step + count, steps, metrics)
             if step + count == steps:
-                self._note_explorers(metrics)
+                self.results.add(explorer_records(self.seeds, k, metrics))
         self._check_skipped()
 
     def measure(self) -> None:
         """What the explorers would do now, and what the data hold."""
+        k = self.at.deployment
         self.watch.phase(self.at, len(self.seeds))
-        for i, seed in enumerate(self.seeds):
-            if self.stop():
-                self._interrupt()
-            k, learned = self.at.deployment, snapshot.take(of_seed(self.state, i))
-            snapshot.write(self.folder.snapshot(seed, k), learned)
-            self.results.add(measure(self.folder, self.config, seed, k, self.policy(i), learned.world))
-            self.watch.step(self.at.at(i + 1), {})
+        with measuring(self.config) as envs:
+            for i, seed in enumerate(self.seeds):
+                if self.stop():
+                    self._interrupt()
+                learned = snapshot.take(of_seed(self.state, i))
+                snapshot.write(self.folder.snapshot(seed, k), learned)
+                found = measure(self.folder, self.config, seed, k, self.policy(i), learned.world, envs)
+                self.results.add(found)
+                self.watch.step(self.at.at(i + 1), {})
 
     def policy(self, index: int) -> Policy:
         """What a seed deploys."""
@@ -209,23 +212,6 @@ class Loop:
         if time.monotonic() - self._saved >= self.config.checkpoint_seconds:
             self._check_skipped()
             self.save()
-
-    def _note_explorers(self, metrics: dict[str, jax.Array]) -> None:
-        """What the explorers were rewarded for at last, as results."""
-        names = {
-            "information_gain": "information_gain",
-            "diversity": "population_diversity",
-            "entropy": "entropy",
-        }
-        means = {new: np.asarray(metrics[old]).mean(-1) for old, new in names.items()}
-        k = self.at.deployment
-        self.results.add(
-            [
-                record(seed, k, name, mean[i])
-                for i, seed in enumerate(self.seeds)
-                for name, mean in means.items()
-            ]
-        )
 
     def _check_skipped(self) -> None:
         """Stop when too many updates were not finite; the checkpoint before stays the last."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import jax
@@ -11,8 +12,9 @@ import numpy as np
 
 from cascade.config import EnvConfig, MeasureConfig, RunConfig
 from cascade.data.store import Store
-from cascade.deploy.rollout import film, rollout
-from cascade.envs import make
+from cascade.deploy.rollout import film, rollout, stage
+from cascade.envs import Vectoriser, make
+from cascade.envs.vectorise import LaneGroup
 from cascade.metrics import coverage, diversity, scores
 from cascade.report.predictions import shrink
 from cascade.run.folder import Folder
@@ -39,14 +41,20 @@ def held_out_starts(config: MeasureConfig) -> list[int]:
 
 
 def measure(
-    folder: Folder, config: RunConfig, seed: int, deployment: int, policy: Policy, world: WorldModel
+    folder: Folder,
+    config: RunConfig,
+    seed: int,
+    deployment: int,
+    policy: Policy,
+    world: WorldModel,
+    envs: LaneGroup | None = None,
 ) -> list[Record]:
     """All records of one seed after one deployment; the arrays that figures need are written beside them."""
     store = folder.store(seed)
     found = stored_measures(store)
     if config.measure.levels:
         with jax.default_device(acting_device(store.spec, config.deploy)):
-            episodes = held_out_episodes(policy, config, seed)
+            episodes = held_out_episodes(policy, config, seed, envs)
         arrays = whereabouts(episodes, config, store.spec)
         if config.measure.pictures:
             arrays |= sights(episodes, config, store.spec, world)
@@ -82,22 +90,38 @@ def stored_measures(store: Store) -> dict[str, Any]:
     return found
 
 
-def held_out_episodes(policy: Policy, config: RunConfig, seed: int) -> list[Episode]:
+def measuring(config: RunConfig) -> AbstractContextManager[Vectoriser | None]:
+    """The environments that every seed is measured in; nothing where nobody is sent anywhere."""
+    if not config.measure.levels:
+        return nullcontext()
+    starts = config.measure.levels * max(_shares(config))
+    return stage(config.env, config.deploy, starts, config.population)
+
+
+def _shares(config: RunConfig) -> tuple[int, ...]:
+    """Episodes of each explorer from each start."""
+    return coverage.split_episodes(config.measure.episodes or config.explore.population, config.population)
+
+
+def held_out_episodes(
+    policy: Policy, config: RunConfig, seed: int, envs: LaneGroup | None = None
+) -> list[Episode]:
     """Equally many episodes from each held-out start for every method, split evenly over its explorers.
 
     The key of an episode is (explorer, number of the start, which of the explorer's episodes there).
     """
-    levels = config.measure.levels
-    shares = coverage.split_episodes(config.measure.episodes or config.explore.population, config.population)
-    starts = held_out_starts(config.measure) * max(shares)
+    if envs is None:
+        with measuring(config) as own:
+            return held_out_episodes(policy, config, seed, own)
+    levels, shares = config.measure.levels, _shares(config)
     played = rollout(
         policy,
-        config.env,
-        config.deploy,
-        starts,
+        envs,
+        held_out_starts(config.measure) * max(shares),
         population=config.population,
         seed=seed,
         limit=config.measure.steps,
+        max_failures=config.deploy.max_failures,
     )
     kept = []
     for episode in played:

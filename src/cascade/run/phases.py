@@ -6,6 +6,8 @@ alone, so that neither the number of steps per call nor a resume changes what is
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -56,6 +58,27 @@ def model_phase(
         return model_step(models, batch, jax.random.fold_in(key, index))
 
     return repeat(body, models, (step + jnp.arange(chunk.is_first.shape[0]), chunk))
+
+
+def settling_phase(
+    models: Models, chunk: Batch, step: Int[Array, ""], key: PRNGKeyArray, span: tuple[int, int]
+) -> tuple[Models, Metrics]:
+    """One step of the ensemble alone for each batch of a chunk, the world model at rest.
+
+    While the model trains, z keeps changing its meaning, and members disagree about what they have not caught up
+    with. Over the `span` (first step, steps) steps shorten evenly to a tenth, so that the noise of training goes too.
+    """
+    world, count = models.world.model, chunk.is_first.shape[0]
+    indices = step + jnp.arange(count)
+    keys = jax.vmap(lambda index: jax.random.fold_in(key, index))(indices)
+    states, action = posteriors(world, chunk, keys), encode_action(world.action, chunk.action)
+    paces = 1.0 - 0.9 * (indices - span[0]).astype(jnp.float32) / span[1]
+
+    def body(ensemble: Learner[Ensemble], x: tuple[State, Array, Array, Array]) -> tuple[Any, Metrics]:
+        return disagreement.step(ensemble, *x)
+
+    ensemble, metrics = repeat(body, models.ensemble, (states, action, chunk.is_first, paces))
+    return Models(models.world, ensemble), metrics
 
 
 def explorer_phase(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from cascade.data.files import disk_errors, read_json, write_json
 
@@ -14,6 +17,21 @@ Record = dict[str, Any]
 
 def record(seed: int, deployment: int, metric: str, value: Any, task: str | None = None) -> Record:
     return {"seed": seed, "deployment": deployment, "metric": metric, "task": task, "value": float(value)}
+
+
+def explorer_records(seeds: Sequence[int], deployment: int, metrics: Mapping[str, Any]) -> list[Record]:
+    """What the explorers were rewarded for at last, [seeds, explorers], as means over explorers."""
+    names = {
+        "information_gain": "information_gain",
+        "diversity": "population_diversity",
+        "entropy": "entropy",
+    }
+    means = {new: np.asarray(metrics[old]).mean(-1) for old, new in names.items()}
+    return [
+        record(seed, deployment, name, mean[i])
+        for i, seed in enumerate(seeds)
+        for name, mean in means.items()
+    ]
 
 
 def _identity(item: Record) -> tuple[Any, ...]:

@@ -13,8 +13,8 @@ from cascade.deploy.fleet import connect
 from cascade.errors import CascadeError, SettingError
 from cascade.run.api import Run, open_run, run
 from cascade.run.folder import Folder
-from cascade.run.loop import Watch
 from cascade.run.signals import Interrupted, Stop
+from cascade.run.watching import Watch
 from cascade.seeds import format_seeds
 
 METHODS = ("cascade", "pp2e", "p2e", "random")

@@ -15,7 +15,7 @@ from cascade.config import DeployConfig, ExploreConfig, RunConfig
 from cascade.data.sampler import Sampler, make_sampler
 from cascade.data.store import Store
 from cascade.explore.population import Population
-from cascade.run.phases import Models, explorer_phase, model_phase
+from cascade.run.phases import Models, explorer_phase, model_phase, settling_phase
 from cascade.specs import EnvSpec
 from cascade.types import Batch
 from cascade.world.model import Metrics
@@ -38,6 +38,17 @@ def train_models(
     """One model step for each batch of a chunk [S, K, B, T]."""
     out: tuple[Models, Metrics] = over_seeds(
         lambda models, chunk, key: model_phase(models, chunk, step, key), models, chunk, keys
+    )
+    return out
+
+
+@partial(jax.jit, donate_argnums=0, static_argnames="span")
+def settle_ensembles(
+    models: Models, chunk: Batch, step: Int[Array, ""], keys: Key[Array, " S"], span: tuple[int, int]
+) -> tuple[Models, Metrics]:
+    """One step of the ensemble alone for each batch of a chunk [S, K, B, T]."""
+    out: tuple[Models, Metrics] = over_seeds(
+        lambda models, chunk, key: settling_phase(models, chunk, step, key, span), models, chunk, keys
     )
     return out
 

@@ -1,7 +1,7 @@
-"""Write the tables of the benchmarks page from their records.
+"""Write the tables of the README and of the documentation from their records.
 
-From the repository's root:  python scripts/bench_table.py  reads the JSON files under benchmarks/ and rewrites each
-table in docs/benchmarks.md, between its two marks.
+From the repository's root:  python scripts/tables.py  reads the JSON files under benchmarks/ and results/ and
+rewrites each table on its page, between its two marks.
 """
 
 import json
@@ -12,7 +12,6 @@ from typing import Any
 from cascade.cli.bench import rows
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "benchmarks.md"
 
 
 def where(machine: dict[str, Any]) -> str:
@@ -74,27 +73,62 @@ def families_table(document: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
-    "cpu.json": cpu_table,
-    "gpu_steps.json": gpu_table,
-    "gpu_families.json": families_table,
+def short_runs_table(document: dict[str, Any]) -> str:
+    """Speeds and curves of the short runs."""
+    lines = [
+        where(document["machine"]),
+        "",
+        f"| preset | deployed steps/s, {document['workers']} workers | world model, ms | explorers, ms "
+        "| loss of the world model | information gain | distance between deployed explorers |",
+        "|---|---:|---:|---:|---|---|---:|",
+    ]
+    for name, found in document["runs"].items():
+        loss, gain = found["world"]["loss"], found["explorers"]["information_gain"]
+        cells = (
+            f"`{name}`",
+            f"{found['deployed_steps_per_s']:,.0f} ({found['deployed_steps']:,} steps)",
+            f"{found['world_ms']:.2f}",
+            f"{found['explorers_ms']:.2f}",
+            f"{loss[0]:.0f} to {loss[-1]:.1f}",
+            f"{1e3 * gain[0]:.2f} to {1e3 * gain[-1]:.2f} x 10^-3",
+            f"{found['measures']['deployed_distance']:.2f}",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+Table = Callable[[dict[str, Any]], str]
+TABLES: dict[str, dict[str, Table]] = {
+    "docs/benchmarks.md": {
+        "benchmarks/cpu.json": cpu_table,
+        "benchmarks/gpu_steps.json": gpu_table,
+        "benchmarks/gpu_families.json": families_table,
+    },
+    "docs/evidence.md": {"results/short_runs.json": short_runs_table},
 }
+"""Which records are shown on which page, and how."""
 
 
-def section(record: str) -> tuple[str, str, str]:
+def section(page: str, record: str) -> tuple[str, str, str]:
     """The two marks around a record's table, and the table itself."""
-    document = json.loads((ROOT / "benchmarks" / record).read_text(encoding="utf-8"))
-    begin, end = f"<!-- table of benchmarks/{record} -->\n", f"<!-- end of benchmarks/{record} -->\n"
-    return begin, f"\n{TABLES[record](document)}\n", end
+    document = json.loads((ROOT / record).read_text(encoding="utf-8"))
+    begin, end = f"<!-- table of {record} -->\n", f"<!-- end of {record} -->\n"
+    return begin, f"\n{TABLES[page][record](document)}\n", end
+
+
+def written(page: str) -> str:
+    """The page with its tables as the records have them."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for record in TABLES[page]:
+        begin, table, end = section(page, record)
+        before, _, rest = text.partition(begin)
+        text = before + begin + table + end + rest.partition(end)[2]
+    return text
 
 
 def main() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    for record in TABLES:
-        begin, table, end = section(record)
-        before, _, rest = page.partition(begin)
-        page = before + begin + table + end + rest.partition(end)[2]
-    PAGE.write_text(page, encoding="utf-8")
+    for page in TABLES:
+        (ROOT / page).write_text(written(page), encoding="utf-8")
 
 
 if __name__ == "__main__":

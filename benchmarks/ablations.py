@@ -1,0 +1,218 @@
+"""What makes explorers cover FourRooms? Populations trained in the same world model, sent to the same levels.
+
+    python benchmarks/ablations.py --seeds 1-5 --out results/ablations.json
+
+For each seed: one random deployment, a world model and an ensemble trained on it, and then one population after
+another, each with one setting changed, all from the same weights and on the same draws. Each is sent into
+held-out levels, with as many episodes as the others, split over its explorers. Sizes are the demo's. Seeds that
+the record holds already are not measured again.
+"""
+
+import json
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+from minigrid_diversity import random_data
+
+from cascade.config import ExploreConfig, RunConfig
+from cascade.data.sampler import make_sampler
+from cascade.data.store import Store
+from cascade.deploy import RandomPolicy
+from cascade.explore import population
+from cascade.explore.disagreement import Ensemble
+from cascade.explore.policy import PopulationPolicy
+from cascade.metrics import aggregate, coverage, diversity
+from cascade.presets import preset
+from cascade.run.machine import describe
+from cascade.run.measure import held_out_episodes, whereabouts
+from cascade.run.phases import Models, create_models, explorer_phase, model_phase
+from cascade.seeds import Seeds, format_seeds
+from cascade.types import Policy
+
+CHUNK = 8
+train = jax.jit(model_phase, donate_argnums=0)
+improve = jax.jit(explorer_phase, static_argnames="config", donate_argnums=0)
+CHANGES: dict[str, dict[str, Any]] = {
+    "cascade": {},
+    "pp2e": {"weight": 0.0},
+    "p2e": {"weight": 0.0, "population": 1},
+    "weight 0.3": {"weight": 0.3},
+    "weight 0.5": {"weight": 0.5},
+    "weight 0.8": {"weight": 0.8},
+    "divided, not centred": {"normalize": "running"},
+    "raw terms": {"normalize": "none"},
+    "mean state": {"embedding": "mean"},
+    "all pairs": {"diversity": "distance"},
+    "population 2": {"population": 2},
+    "population 8": {"population": 8},
+    "16 starts": {"starts": 16},
+    "standard deviation": {"measure": "std"},
+}
+"""Settings that differ from the preset, by the name of the population."""
+
+
+@dataclass(frozen=True)
+class Args:
+    """Coverage after one deployment, one setting changed at a time."""
+
+    out: Path
+    """JSON to write"""
+    seeds: Seeds = tuple(range(1, 6))
+    """seeds"""
+    steps: int = 40_000
+    """environment steps of the random deployment"""
+    model_steps: int = 4_000
+    """gradient steps of the world model"""
+    explorer_steps: int = 240
+    """gradient steps of the explorers"""
+    episodes: int = 8
+    """episodes in each of the held-out levels"""
+    only: tuple[str, ...] = ()
+    """names of the populations; all of them without this"""
+
+
+def changed(config: RunConfig, changes: dict[str, Any]) -> RunConfig:
+    """The settings of one population."""
+    plain = {name: value for name, value in changes.items() if name not in ("starts", "measure")}
+    agent = replace(config.explore.agent, starts=changes.get("starts", config.explore.agent.starts))
+    return replace(
+        config,
+        explore=replace(config.explore, agent=agent, **plain),
+        ensemble=replace(config.ensemble, measure=changes.get("measure", config.ensemble.measure)),
+    )
+
+
+def learn(config: RunConfig, store: Store, seed: int, steps: int) -> Models:
+    """The models that all populations are trained in."""
+    key = jax.random.key(seed)
+    sampler = make_sampler(store.fields(), config.sample, jax.random.fold_in(key, 0))
+    models = jax.jit(partial(create_models, store.spec, config))(key=jax.random.fold_in(key, 1))
+    for step in range(0, steps, CHUNK):
+        chunk = sampler.chunk(step, CHUNK)
+        models, metrics = train(models, chunk, jnp.int32(step), jax.random.fold_in(key, 2))
+    print(f"  world model loss {float(metrics['loss']):.2f}", flush=True)
+    return models
+
+
+def measuring(models: Models, config: RunConfig) -> Models:
+    """The same ensemble with this measure of disagreement."""
+    old = models.ensemble.model
+    actions = models.world.model.action.size
+    blank = Ensemble(config.world, actions, config.ensemble, key=jax.random.key(0))
+    return eqx.tree_at(
+        lambda m: m.ensemble.model, models, eqx.tree_at(lambda e: e.members, blank, old.members)
+    )
+
+
+def explore(
+    config: ExploreConfig, run: RunConfig, models: Models, store: Store, seed: int, steps: int
+) -> Policy:
+    """A population, trained."""
+    key = jax.random.key(seed)
+    sampler = make_sampler(store.fields(), run.sample, jax.random.fold_in(key, 5))
+    same = replace(config, weight=0.0)  # an input of the compiled step, not part of its program
+    create = jax.jit(partial(population.create, run.world, store.spec.action, config))
+    explorers = create(key=jax.random.fold_in(key, 3))
+    for step in range(0, steps, CHUNK):
+        explorers, _ = improve(
+            explorers,
+            models,
+            sampler.chunk(step, CHUNK),
+            jnp.float32(config.weight),
+            jnp.int32(step),
+            jax.random.fold_in(key, 4),
+            config=same,
+        )
+    return PopulationPolicy(models.world.model, explorers.agents.actor.model)
+
+
+def visited(policy: Policy, config: RunConfig, store: Store, seed: int) -> dict[str, float]:
+    """What the population does in the held-out levels."""
+    episodes = held_out_episodes(policy, config, seed)
+    arrays = whereabouts(episodes, config, store.spec)
+    cells = [len(np.unique(episode.info["agent_pos"], axis=0)) for episode in episodes]
+    found = {
+        "coverage": coverage.coverage(arrays["visits"], arrays["reachable"]),
+        "cells_per_episode": float(np.mean(cells)),
+        "deployed_distance": diversity.population_diversity(arrays["distance"]),
+        "success": float(np.mean([episode.terminated for episode in episodes])),
+    }
+    return {name: float(f"{value:.5g}") for name, value in found.items()}
+
+
+def one(args: Args, config: RunConfig, seed: int) -> dict[str, dict[str, float]]:
+    """Every population of one seed."""
+    folder = args.out.with_suffix(f".seed-{seed}")
+    store = Store.open(folder) if (folder / "deploy-000").exists() else random_data(config, folder, seed)
+    models = learn(config, store, seed, args.model_steps)
+    found = {
+        "random": visited(RandomPolicy(store.spec.action), replace(config, method="random"), store, seed)
+    }
+    print(f"  random: {found['random']}", flush=True)
+    for name in args.only or CHANGES:
+        began, own = time.perf_counter(), changed(config, CHANGES[name])
+        policy = explore(own.explore, own, measuring(models, own), store, seed, args.explorer_steps)
+        found[name] = visited(policy, own, store, seed)
+        print(f"  {name}: {found[name]}  {time.perf_counter() - began:.0f} s", flush=True)
+    return found
+
+
+def summary(seeds: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[str, Any]]:
+    """Means over seeds with bootstrap intervals, and of coverage the differences from the default, seed by seed."""
+    names = [name for name in next(iter(seeds.values())) if all(name in found for found in seeds.values())]
+    found: dict[str, dict[str, Any]] = {}
+    for name in names:
+        found[name] = {}
+        for metric in ("coverage", "cells_per_episode", "deployed_distance", "success"):
+            values = np.array([[own[name][metric]] for own in seeds.values()])
+            found[name][metric] = [float(f"{x:.4g}") for x in aggregate.mean_interval(values)]
+        gaps = np.array([[own[name]["coverage"] - own["cascade"]["coverage"]] for own in seeds.values()])
+        found[name]["coverage_less_default"] = [float(f"{x:.4g}") for x in aggregate.mean_interval(gaps)]
+    return found
+
+
+def main(args: Args) -> None:
+    config = preset("demo")
+    config = replace(
+        config,
+        deploy=replace(config.deploy, steps=args.steps),
+        measure=replace(config.measure, episodes=args.episodes),
+    )
+    result: dict[str, Any] = {"seeds": {}}
+    if args.out.exists():
+        result = json.loads(args.out.read_text(encoding="utf-8"))
+    settings = vars(args) | {"seeds": list(args.seeds), "out": args.out.name, "preset": "demo"}
+    command = (
+        f"python benchmarks/ablations.py --seeds {format_seeds(args.seeds)} --out results/{args.out.name}"
+    )
+    if args.only:
+        command += " --only" + "".join(f" '{name}'" for name in args.only)
+    result |= {
+        "command": command,
+        "machine": describe(),
+        "settings": settings,
+        "changes": CHANGES,
+    }
+    for seed in args.seeds:
+        if str(seed) in result["seeds"]:
+            continue
+        print(f"seed {seed}", flush=True)
+        result["seeds"][str(seed)] = one(args, config, seed)
+        result["summary"] = summary(result["seeds"])
+        args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    for name, found in result["summary"].items():
+        print(
+            f"{name:24s} coverage {found['coverage']}  against the default {found['coverage_less_default']}"
+        )
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Args))
