@@ -33,12 +33,13 @@ from cascade.metrics import aggregate, coverage, diversity
 from cascade.presets import preset
 from cascade.run.machine import describe
 from cascade.run.measure import held_out_episodes, whereabouts
-from cascade.run.phases import Models, create_models, explorer_phase, model_phase
+from cascade.run.phases import Models, create_models, explorer_phase, model_phase, settling_phase
 from cascade.seeds import Seeds, format_seeds
 from cascade.types import Policy
 
 CHUNK = 8
 train = jax.jit(model_phase, donate_argnums=0)
+settle = jax.jit(settling_phase, static_argnames="span", donate_argnums=0)
 improve = jax.jit(explorer_phase, static_argnames="config", donate_argnums=0)
 CHANGES: dict[str, dict[str, Any]] = {
     "cascade": {},
@@ -99,6 +100,10 @@ def learn(config: RunConfig, store: Store, seed: int, steps: int) -> Models:
         chunk = sampler.chunk(step, CHUNK)
         models, metrics = train(models, chunk, jnp.int32(step), jax.random.fold_in(key, 2))
     print(f"  world model loss {float(metrics['loss']):.2f}", flush=True)
+    span = (steps, config.ensemble.settle)
+    for step in range(steps, sum(span), CHUNK):
+        chunk = sampler.chunk(step, CHUNK)
+        models, _ = settle(models, chunk, jnp.int32(step), jax.random.fold_in(key, 2), span=span)
     return models
 
 
