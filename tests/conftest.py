@@ -7,7 +7,7 @@ import tempfile
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["CASCADE_COMPILATION_CACHE"] = "off"  # tests leave nothing behind in the user's folders
-# Many tests compile the same tiny programs. All processes of one session share what was compiled, and remove it.
+# Many tests compile the same tiny programs: all processes of one test run share them, and they are removed after.
 if "CASCADE_TESTS_COMPILED" not in os.environ:
     os.environ["CASCADE_TESTS_COMPILED"] = tempfile.mkdtemp(prefix="cascade-tests-")
     atexit.register(shutil.rmtree, os.environ["CASCADE_TESTS_COMPILED"], ignore_errors=True)
