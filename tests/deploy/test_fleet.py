@@ -11,6 +11,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from chaos import runner_processes
 from deploy_helpers import contents, deploy, table_of
 from helpers import SMALL
 
@@ -142,20 +143,6 @@ def test_stopped_and_resumed_elsewhere(tmp_path: Path, policy, reference) -> Non
     assert Journal(tmp_path, 1, spec_of(EnvConfig(id=ID))).steps == stopped.steps
     deploy(tmp_path, PLAN, ID, policy)
     assert contents(tmp_path / "deploy-001") == reference
-
-
-def runner_processes() -> list[int]:
-    """Process ids of the runners of this test's cluster."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                command, parents = (folder / "cmdline").read_bytes(), (folder / "status").read_text()
-            except OSError:
-                continue
-            if command.startswith(b"ray::Runner") and f"Uid:\t{os.getuid()}" in parents:
-                found.append(int(folder.name))
-    return found
 
 
 class Killer:
