@@ -38,6 +38,7 @@ from cascade.seeds import Seeds, format_seeds
 from cascade.types import Policy
 
 CHUNK = 8
+TUNING_LEVELS = 1_000  # the number of the first; results are reported on the levels from 0
 train = jax.jit(model_phase, donate_argnums=0)
 settle = jax.jit(settling_phase, static_argnames="span", donate_argnums=0)
 improve = jax.jit(explorer_phase, static_argnames="config", donate_argnums=0)
@@ -189,7 +190,7 @@ def main(args: Args) -> None:
     config = replace(
         config,
         deploy=replace(config.deploy, steps=args.steps),
-        measure=replace(config.measure, episodes=args.episodes),
+        measure=replace(config.measure, episodes=args.episodes, first=TUNING_LEVELS),
     )
     result: dict[str, Any] = {"seeds": {}}
     if args.out.exists():

@@ -1,6 +1,8 @@
 """Strictness for every test, set before anything of the project is imported."""
 
+import gc
 import os
+from collections.abc import Iterator
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["CASCADE_COMPILATION_CACHE"] = "off"  # tests leave nothing behind in the user's folders
@@ -11,8 +13,18 @@ os.environ.setdefault(
 
 import jax
 import jaxtyping
+import pytest
 
 jaxtyping.install_import_hook("cascade", "beartype.beartype")
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled_programs() -> Iterator[None]:
+    """Let go of a file's programs after it: each one holds some thirty memory maps, and the kernel's limit
+    of 65,530 for a process ends in a segmentation fault inside the compiler."""
+    yield
+    jax.clear_caches()
+    gc.collect()
