@@ -3,9 +3,10 @@
     python benchmarks/ablations.py --seeds 1-5 --out results/ablations.json
 
 For each seed: one random deployment, a world model and an ensemble trained on it, and then one population after
-another, each with one setting changed, all from the same weights and on the same draws. Each is sent into
-held-out levels, with as many episodes as the others, split over its explorers. Sizes are the demo's. Seeds that
-the record holds already are not measured again.
+another, each with one setting changed, all from the same weights and on the same draws. Each is sent into levels
+that nothing is reported on, since defaults are chosen by this, with as many episodes as the others, split over its
+explorers. Sizes are the demo's, with a wider ensemble and longer training. Seeds that the record holds already are
+not measured again.
 """
 
 import json
@@ -73,6 +74,8 @@ class Args:
     """environment steps of the random deployment"""
     model_steps: int = 4_000
     """gradient steps of the world model"""
+    settle: int = 1_600
+    """gradient steps of the ensemble alone, after the world model's"""
     explorer_steps: int = 240
     """gradient steps of the explorers"""
     episodes: int = 8
@@ -190,6 +193,7 @@ def main(args: Args) -> None:
     config = replace(
         config,
         deploy=replace(config.deploy, steps=args.steps),
+        ensemble=replace(config.ensemble, units=512, settle=args.settle),
         measure=replace(config.measure, episodes=args.episodes, first=TUNING_LEVELS),
     )
     result: dict[str, Any] = {"seeds": {}}

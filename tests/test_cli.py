@@ -109,6 +109,10 @@ def test_help_of_a_command_shows_every_setting(capsys, name):
         (["tabular", "--seeds", "one"], ["--seeds", "one", "0-9"]),
         (["tabular", "--world", "ocean"], ["--world", "ocean", "tree, stochastic, grid"]),
         (["tabular", "--height", "-3"], ["--height", "-3", "from 1 to 12"]),
+        (["run", "demo", "--populaton", "3"], ["--populaton", "--explore.population?", "cascade run --help"]),
+        (["run", "demo", "--deploy.step=3"], ["--deploy.step is", "--deploy.steps"]),
+        (["run", "demo", "7"], ["7 is no setting", "cascade run --help"]),
+        (["sweep", "demo", "--sedes", "0-3"], ["--sedes", "--seeds?", "cascade sweep --help"]),
     ],
     ids=lambda value: " ".join(value) or "nothing" if isinstance(value, list) else None,
 )

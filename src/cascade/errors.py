@@ -1,5 +1,7 @@
 """What the user can mend. Everything else is a bug and keeps its traceback."""
 
+from collections.abc import Sequence
+
 
 class CascadeError(Exception):
     """A failure with one clear line: what happened and what to do. The command exits with `code`."""
@@ -14,6 +16,16 @@ class SettingError(CascadeError):
 
     def __init__(self, setting: str, value: object, expected: str):
         super().__init__(f"{setting}: got {value!r}, expected {expected}")
+
+
+class UnknownSetting(CascadeError):
+    """A word on the command line that names no setting."""
+
+    code = 2
+
+    def __init__(self, word: str, command: str, near: Sequence[str] = ()):
+        hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+        super().__init__(f"{word} is no setting of `{command}`{hint}; `{command} --help` lists them all")
 
 
 class MissingExtra(CascadeError):

@@ -218,6 +218,12 @@ def test_observations_that_break_their_spec_are_a_failure():
         assert "observation 'vector' has shape (1,), its spec says (2,)" in tick.failures[0].cause
 
 
+def test_numbers_that_are_not_finite_are_a_failure_of_the_lane():
+    with InProcess(EnvConfig(id="sample_world:broken"), 1) as envs:
+        failures = reset(envs, np.arange(1)).failures
+        assert "observation 'vector' has a value that is not finite" in failures[0].cause
+
+
 def test_a_worker_uses_the_parents_import_path():
     with Vectoriser(EnvConfig(id="sample_world:echo"), 2, 1) as envs:
         np.testing.assert_array_equal(

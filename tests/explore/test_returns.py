@@ -1,5 +1,6 @@
 """λ-returns and running scales."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -53,3 +54,11 @@ def test_running_scale_is_unbiased_from_the_first_update_and_follows_a_change():
     for _ in range(1500):
         scale = scale.update(jnp.asarray(rng.normal(0.0, 0.1, 64), jnp.float32))
     np.testing.assert_allclose(scale.std, 0.1, rtol=0.1)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_leaves_a_running_scale_as_it_was(bad):
+    before = RunningScale.create().update(jnp.array([1.0, 2.0]))
+    after = before.update(jnp.array([1.0, bad]))
+    assert jax.tree.leaves(after) == jax.tree.leaves(before)
+    assert float(after.update(jnp.array([5.0, 5.0])).average) > float(before.average)

@@ -115,6 +115,12 @@ def logs(rng: np.random.Generator, seed: int, deployment: int, population: int, 
 
 def transfer(run: Path, task: str, deployment: int, seeds: tuple[int, ...], skill: float) -> None:
     rng = np.random.default_rng([deployment, len(task)])
+    steps = np.arange(0, 400, 20)
+    curves = {
+        "step": steps.tolist(),
+        "reward_loss": np.exp(-steps / 90).tolist(),
+        "return": (1 - np.exp(-steps / 150)).tolist(),
+    }
     found = {}
     for seed in seeds:
         returns = (rng.random(40) < min(0.95, 0.15 + 0.3 * skill * deployment)).astype(float)
@@ -124,17 +130,14 @@ def transfer(run: Path, task: str, deployment: int, seeds: tuple[int, ...], skil
             "return": 0.9 * mean,
             "episodes": 40,
             "returns": returns.tolist(),
+            "reward_head": {},
+            "labels": {},
+            "curves": curves,
         }
-    steps = np.arange(0, 400, 20)
-    curves = {
-        "step": steps.tolist(),
-        "reward_loss": np.exp(-steps / 90).tolist(),
-        "return": (1 - np.exp(-steps / 150)).tolist(),
-    }
     folder = run / "transfer" / task / f"deploy-{deployment:03d}"
     folder.mkdir(parents=True, exist_ok=True)
-    document = {"task": task, "deployment": deployment, "seeds": found, "curves": curves}
-    (folder / "result.json").write_text(json.dumps(document | {"reward_head": {}, "labels": {}}))
+    document = {"task": task, "deployment": deployment, "seeds": found}
+    (folder / "result.json").write_text(json.dumps(document))
 
 
 def settings(method: str, population: int, deployments: int) -> dict:

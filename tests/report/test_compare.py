@@ -48,6 +48,7 @@ def test_seeds_of_one_method_in_several_folders_are_pooled():
 def test_other_settings_or_the_same_seed_stay_apart():
     groups = group([member("a", "cascade", A), member("b", "cascade", A, {"weight": 0.3})])
     assert [g.label for g in groups] == ["CASCADE (a)", "CASCADE (b)"]
+    assert [g.records for g in groups] == [member("a", "cascade", A).records] * 2
     groups = group([member("a", "cascade", A), member("b", "cascade", A)])
     assert [g.label for g in groups] == ["CASCADE (a)", "CASCADE (b)"]
 

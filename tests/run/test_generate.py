@@ -1,6 +1,7 @@
 """Datasets at stated returns: as much as was asked for, by the policy that was asked for, usable as a beginning."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import jax
@@ -71,6 +72,20 @@ def test_the_same_command_changes_nothing_and_another_is_refused(run, tmp_path):
         generate(run, replace(request, kind="random"), tmp_path / "set")
     with pytest.raises(SettingError, match="a new folder, or one in which this dataset was begun"):
         generate(run, request, run.path)
+
+
+def test_a_dataset_goes_on_with_the_policy_it_was_begun_with(run, tmp_path):
+    """Also when a later transfer has left another policy meanwhile."""
+    request = Request("reward", "expert", 80, 0)
+    assert generate(run, request, tmp_path / "set")["deployment"] == 0
+    later = replace(run, path=tmp_path / "later")
+    object.__setattr__(later, "spec", run.spec)
+    shutil.copytree(run.path / "transfer", later.path / "transfer")
+    one_action(run.spec, run.settings, 0).save(later.path / "transfer/reward/deploy-001/seed-0")
+    assert generate(later, request, tmp_path / "set")["deployment"] == 0
+    assert generate(later, request, tmp_path / "new")["deployment"] == 1
+    with pytest.raises(SettingError, match="there is another dataset in this one"):
+        generate(later, replace(request, deployment=1), tmp_path / "set")
 
 
 def test_what_was_stopped_goes_on_to_the_same_bytes(run, tmp_path):

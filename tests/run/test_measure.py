@@ -2,15 +2,19 @@
 
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
-from cascade.config import DeployConfig, EnvConfig, MeasureConfig, RunConfig
+from cascade.config import DeployConfig, EnvConfig, MeasureConfig, RunConfig, WorldConfig
 from cascade.deploy import RandomPolicy
-from cascade.envs import spec_of
+from cascade.envs import InProcess, spec_of
+from cascade.errors import SettingError
 from cascade.metrics import coverage
-from cascade.run.measure import held_out_episodes, held_out_starts, level_map, whereabouts
+from cascade.run.api import changed
+from cascade.run.measure import held_out_episodes, held_out_starts, level_map, sights, whereabouts
 from cascade.run.results import Results, record
+from cascade.world.model import WorldModel
 
 ENV = EnvConfig("minigrid:FourRooms-v0", observation="grid", time_limit=15)
 CONFIG = RunConfig(
@@ -73,7 +77,56 @@ def test_results_replace_what_says_the_same_and_survive_reopening(tmp_path):
     results.add_phase([0], "model", 0, 100, 2.5)
     results.add_phase([0], "model", 0, 100, 3.5)
     again = Results.open(tmp_path / "results.json")
-    assert again.values("coverage") == {(0, 0): 0.1, (0, 1): 0.3}
-    assert again.values("success", "reward") == {(0, 1): 1.0}
+    assert [(x["metric"], x["deployment"], x["value"]) for x in again.records] == [
+        ("coverage", 0, 0.1),
+        ("coverage", 1, 0.3),
+        ("success", 1, 1.0),
+    ]
     assert again.about == {"method": "cascade"}
     assert [phase["seconds"] for phase in again.phases] == [3.5]
+
+
+def test_results_of_two_processes_are_both_kept(tmp_path):
+    """A transfer adds to the file while the run, which opened it before, goes on."""
+    run = Results.open(tmp_path / "results.json")
+    run.add([record(0, 0, "coverage", 0.1)])
+    Results.open(tmp_path / "results.json").add([record(0, 0, "success", 1, "reward")])
+    run.add_phase([0], "model", 1, 100, 2.5)
+    run.add([record(0, 1, "coverage", 0.2)])
+    found = [(item["metric"], item["deployment"]) for item in Results.open(tmp_path / "results.json").records]
+    assert found == [("coverage", 0), ("success", 0), ("coverage", 1)]
+
+
+def test_a_world_that_cannot_be_drawn_is_measured_without_films():
+    """Gymnasium's own `render` raises; the world is still a world."""
+    config = RunConfig(
+        method="random",
+        env=EnvConfig("sample_world:blind"),
+        measure=MeasureConfig(levels=2, episodes=1),
+        world=WorldConfig(deter=8, hidden=8, stoch=2, classes=2, mlp_layers=1, mlp_units=8),
+    )
+    spec = spec_of(config.env)
+    world = WorldModel(spec, config.world, key=jax.random.key(0))
+    with InProcess(config.env, 2) as envs:
+        episodes = held_out_episodes(RandomPolicy(spec.action), config, 0, envs)
+    notes = []
+    arrays = sights(episodes, config, spec, world, notes.append)
+    assert "films" not in arrays
+    assert len(notes) == 1
+    assert "sample_world:blind: cannot draw itself (NotImplementedError" in notes[0]
+    assert "films" in sights(episodes, replace(config, env=EnvConfig("sample_world:echo")), spec, world)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"measure": MeasureConfig(episodes=2)},
+            "measure.episodes: got 2, expected 0, or one for each of 10",
+        ),
+        ({"ensemble": {"layers": 0}}, "ensemble.layers: got 0, expected at least 1"),
+    ],
+)
+def test_settings_that_would_fail_later_are_refused(change, said):
+    with pytest.raises(SettingError, match=said):
+        changed(RunConfig(), change)

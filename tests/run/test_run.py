@@ -11,12 +11,14 @@ from run_helpers import SEEDS, Signals, finite, same, saved_state, tiny, traces,
 
 import cascade
 from cascade.data.journal import Journal
+from cascade.data.store import Store
 from cascade.errors import CascadeError, SettingError
-from cascade.run import loop, train
+from cascade.run import initial, loop, train
 from cascade.run.api import Run, groups
 from cascade.run.folder import Folder
 from cascade.run.signals import Interrupted, listening
 from cascade.run.state import PHASES
+from cascade.specs import ArraySpec
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +185,26 @@ def test_data_of_another_run_replace_the_first_deployment(whole, tmp_path):
     assert run.store().deployments[1].manifest.steps == 240
     with pytest.raises(SettingError, match=r"initial: got .*expected random, the folder of a run"):
         cascade.run(replace(config, initial=str(tmp_path / "nothing")), tmp_path / "other")
+    with pytest.raises(SettingError, match=r"initial: .* data of seed 7, or of one seed alone; it has 0, 1"):
+        cascade.run(config, tmp_path / "other", seeds=7)
+    assert not (tmp_path / "other/run.json").exists(), "the corrected command is not refused as another run"
+
+
+def test_info_that_other_data_lack_is_zero_and_said_to_be(whole, tmp_path):
+    spec = replace(whole.spec, info={**whole.spec.info, "height": ArraySpec((2,), "float32")})
+    note = initial.copy(str(whole.path), tmp_path / "data", spec, 0)
+    assert "has no info height: zeros are stored for it" in note
+    stored = Store.open(tmp_path / "data").info("height").read()
+    assert stored.shape == (whole.store(0).rows, 2)
+    assert not stored.any()
+
+
+@pytest.mark.parametrize("name", ["embedding", "diversity"])
+def test_a_misspelt_choice_is_refused_before_anything_is_written(tmp_path, name):
+    config = tiny(explore=replace(tiny().explore, **{name: "finale"}))
+    with pytest.raises(SettingError, match=f"explore.{name}: got 'finale', expected one of"):
+        cascade.run(config, tmp_path / "run")
+    assert not (tmp_path / "run/run.json").exists()
 
 
 def test_updates_that_are_not_finite_are_skipped_counted_and_end_the_run(tmp_path):

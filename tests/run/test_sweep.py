@@ -1,6 +1,7 @@
 """Sweeps: which runs there are, and running them on a Ray cluster."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import cascade
 from cascade.deploy import fleet
 from cascade.errors import CascadeError, SettingError
 from cascade.run.api import Run
-from cascade.run.sweep import Cell, cells, last_logged, on_ray, on_this_machine
+from cascade.run.results import record
+from cascade.run.sweep import Cell, cells, last_logged, on_ray, on_this_machine, transfer_cell
 
 ray = pytest.importorskip("ray", reason="the extra 'ray' is not installed")
 
@@ -70,3 +72,22 @@ def test_cells_on_a_cluster_end_as_they_do_here(tmp_path, monkeypatch):
     for name in one:  # the cluster's processes compile with other flags than these tests
         np.testing.assert_allclose(one[name], other[name], rtol=1e-3, atol=1e-4, err_msg=name)
     assert last_logged(there.path / "metrics.jsonl") == "deployment 1, model step 8"
+
+
+def test_tasks_that_were_transferred_are_not_again():
+    asked = []
+
+    class Done(Run):
+        """A run of two seeds and two tasks, one of four transfers done."""
+
+        spec = SimpleNamespace(tasks=("stand", "walk"))
+        results = (record(0, 2, "success", 0.5, "walk"), record(1, 1, "success", 0.5, "walk"))
+
+        def resolve(self, deployment):
+            return 2
+
+        def transfer(self, tasks, seed, deployment, **_):
+            asked.append((seed, tasks, deployment))
+
+    transfer_cell(Done(Path("run"), CONFIG, (0, 1), "tiny"))
+    assert asked == [(0, ["stand"], 2), (1, ["stand", "walk"], 2)]

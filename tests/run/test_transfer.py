@@ -105,7 +105,7 @@ def test_what_is_written_holds_every_seed(table, tmp_path):
     document = json.loads(written[0][0].read_text())
     assert list(document["seeds"]) == ["0", "1"]
     assert document["seeds"]["1"]["return"] == outcome.results["reward"].mean_return
-    assert document["curves"]["step"] == outcome.results["reward"].curves["step"]
+    assert document["seeds"]["1"]["curves"]["step"] == outcome.results["reward"].curves["step"]
     assert [(one["metric"], one["task"]) for one in outcome.records()[:2]] == [
         ("success", "reward"),
         ("return", "reward"),
@@ -128,8 +128,8 @@ def test_a_reward_function_labels_the_rows_it_is_given(table):
     assert FUNCTION in store.tasks
 
 
-def test_only_zeros_are_said_to_be_zeros(tmp_path):
-    """A goal out of reach: nothing is trained, no score is invented."""
+def test_only_zeros_are_said_to_be_zeros_and_random_actions_are_scored(tmp_path):
+    """A goal out of reach: nothing is trained, and the seed still counts in a comparison."""
     config = configuration("probe:chain?limit=3")
     store = random_store(tmp_path, config.env.id, steps=60)
     world = jax.jit(lambda key: WorldModel(store.spec, config.world, key=key))(jax.random.key(0))
@@ -137,7 +137,8 @@ def test_only_zeros_are_said_to_be_zeros(tmp_path):
     document = outcome.results["reward"].to_json()
     assert document["learned"] is False
     assert document["reason"].startswith("all labels of task reward are 0 in the 60 rows")
-    assert "success" not in document
+    assert document["episodes"] == len(document["steps"]) == config.transfer.episodes
+    assert [(one["metric"], one["value"]) for one in outcome.records()] == [("success", 0.0), ("return", 0.0)]
     assert outcome.behaviours == {}
 
 

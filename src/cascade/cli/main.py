@@ -3,7 +3,9 @@
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from difflib import SequenceMatcher
 from typing import Any
 
 import tyro
@@ -23,7 +25,7 @@ from cascade.cli.sweep import Sweep
 from cascade.cli.tabular import Tabular
 from cascade.cli.transfer import Transfer
 from cascade.cli.watch import Watch
-from cascade.errors import CascadeError
+from cascade.errors import CascadeError, UnknownSetting
 
 DESCRIPTION = """\
 Learn one general world model from a handful of reward-free deployments of a diverse population of
@@ -64,15 +66,42 @@ def parse(args: Sequence[str]) -> Any:
     """The command that the words ask for. Those with a preset's values as defaults are read in two steps."""
     if args and args[0] == "run":
         default, rest = prepare(args[1:])
-        return tyro.cli(
-            Run, prog="cascade run", description=_words(Run, run.USAGE), default=default, args=rest
-        )
+        return _read(default, run.USAGE, rest)
     if args and args[0] == "sweep":
         name, config, rest = chosen(args[1:], {"--env": "--env.id"})
-        whole, words = Sweep(config=config, preset=name), _words(Sweep, sweep.USAGE)
-        return tyro.cli(Sweep, prog="cascade sweep", description=words, default=whole, args=rest)
+        return _read(Sweep(config=config, preset=name), sweep.USAGE, rest)
     return subcommand_cli_from_dict(COMMANDS, prog="cascade", description=DESCRIPTION, args=args)
 
 
-def _words(command: type, usage: str) -> str:
-    return f"{inspect.getdoc(command)}\n{usage}"
+def _read(default: Run | Sweep, usage: str, args: Sequence[str]) -> Run | Sweep:
+    """The command with these words; settings that are not named keep their defaults."""
+    kind = type(default)
+    prog, words = f"cascade {kind.__name__.lower()}", f"{inspect.getdoc(kind)}\n{usage}"
+    command, unknown = tyro.cli(
+        kind, prog=prog, description=words, default=default, args=args, return_unknown_args=True
+    )
+    if unknown:
+        word = unknown[0].partition("=")[0]
+        raise UnknownSetting(word, prog, _near(word, list(_names(asdict(default)))))
+    return command
+
+
+def _names(document: Mapping[str, Any], prefix: str = "--") -> Iterator[str]:
+    """Every setting as it is written on the command line."""
+    for name, value in document.items():
+        if name == "preset":  # it comes first, and is no option
+            continue
+        inner = prefix if name == "config" else f"{prefix}{name.replace('_', '-')}."
+        yield from _names(value, inner) if isinstance(value, Mapping) else (inner[:-1],)
+
+
+def _near(word: str, names: Sequence[str]) -> list[str]:
+    """Settings that end much as this word does, whatever they belong to."""
+
+    def end(name: str) -> str:
+        return name.lstrip("-").rpartition(".")[2]
+
+    def likeness(name: str) -> float:
+        return SequenceMatcher(None, end(name), end(word)).ratio()
+
+    return [name for name in sorted(names, key=likeness, reverse=True)[:3] if likeness(name) > 0.75]

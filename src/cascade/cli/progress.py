@@ -50,7 +50,7 @@ class Bars:
         self._progress.stop()
 
     def phase(self, at: Position, total: int) -> None:
-        """See `cascade.run.loop.Watch`."""
+        """See `cascade.run.watching.Watch`."""
         prefix = f"{self.name}: " if self.name else ""
         title = f"{prefix}deployment {at.deployment + 1}/{self._deployments}, {TITLES[at.name]}"
         if not console.is_terminal:
@@ -61,7 +61,7 @@ class Bars:
         self._task = self._progress.add_task(title, total=total, completed=at.step, speed="", told="")
 
     def step(self, at: Position, values: dict[str, float]) -> None:
-        """See `cascade.run.loop.Watch`."""
+        """See `cascade.run.watching.Watch`."""
         if self._task is None:
             return
         told = "  ".join(
@@ -73,7 +73,7 @@ class Bars:
         self._progress.update(self._task, completed=at.step, speed=speed, told=told)
 
     def note(self, text: str) -> None:
-        """See `cascade.run.loop.Watch`."""
+        """See `cascade.run.watching.Watch`."""
         say(text)
 
 
@@ -90,11 +90,11 @@ class Quiet:
     ) -> None: ...
 
     def phase(self, at: Position, total: int) -> None:
-        """See `cascade.run.loop.Watch`."""
+        """See `cascade.run.watching.Watch`."""
 
     def step(self, at: Position, values: dict[str, float]) -> None:
-        """See `cascade.run.loop.Watch`."""
+        """See `cascade.run.watching.Watch`."""
 
     def note(self, text: str) -> None:
-        """See `cascade.run.loop.Watch`."""
+        """See `cascade.run.watching.Watch`."""
         say(text)

@@ -1,9 +1,8 @@
 """`cascade report`: one page of everything that runs left behind."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -40,7 +39,7 @@ class Report:
         built = build(self.runs, self.out if self.out is not None else self.runs[0] / "report")
         for note in built.notes:
             say(f"note: {note}")
-        say(by_deployment(_records(self.runs)))
+        say(by_deployment(built.records))
         say(f"wrote {built.page} and {len(built.figures)} files of figures beside it")
         if self.json:
             print_json(
@@ -50,15 +49,3 @@ class Report:
                     "runs": built.runs,
                 }
             )
-
-
-def _records(runs: tuple[Path, ...]) -> dict[str, list[dict[str, Any]]]:
-    """The results of every method, as they were recorded; the page's notes tell of those that cannot be read."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for run in runs:
-        try:
-            document = json.loads((run / "results.json").read_text(encoding="utf-8"))
-            found.setdefault(document["method"], []).extend(document["records"])
-        except (OSError, ValueError, KeyError):
-            continue
-    return found

@@ -64,7 +64,7 @@ class Transfer:
                     outcomes.append(self._one(run, seed, deployment, tasks, bar, asked))
                     if asked():
                         raise CascadeError(
-                            "stopped; finished tasks are kept, run the same command for the others"
+                            "stopped; what was finished is kept, and the same command starts over"
                         )
         tell(outcomes)
         if self.json:

@@ -93,6 +93,8 @@ class EnsembleConfig:
 
     def __post_init__(self) -> None:
         require("ensemble.members", self.members, self.members >= 2, "at least 2")
+        for name in ("layers", "units"):
+            require(f"ensemble.{name}", getattr(self, name), getattr(self, name) >= 1, "at least 1")
         require("ensemble.settle", self.settle, self.settle >= 0, "0 or more")
 
 

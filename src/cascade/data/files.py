@@ -7,6 +7,7 @@ either nothing or all of it.
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -41,6 +42,14 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise CascadeError(
             f"{path}: cannot write ({cause}); {remedy} and run the same command again, nothing stored is lost"
         ) from error
+
+
+@contextmanager
+def one_writer(path: Path) -> Iterator[None]:
+    """Keep other processes that would change what is at `path` waiting meanwhile."""
+    with path.with_name(f".{path.name}.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 def sync(path: Path) -> None:
@@ -169,9 +178,14 @@ def check_bytes(path: Path, entry: FileEntry) -> None:
 def write_json(path: Path, document: dict[str, Any]) -> None:
     """A JSON document, put in place at once, with a checksum of itself."""
     text = json.dumps({**document, "crc32": _document_crc(document)}, indent=1, allow_nan=False)
+    write_bytes(path, f"{text}\n".encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """A whole file, put in place at once."""
     temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text + "\n")
+    with temporary.open("wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     publish(temporary, path)

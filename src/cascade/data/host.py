@@ -36,7 +36,7 @@ def _starts(
     return jax.vmap(lambda i: window_starts(key, i, rows, ends, config))(steps)
 
 
-def _host_device() -> jax.Device | None:
+def host_device() -> jax.Device | None:
     """The CPU, where JAX has it, so that drawing indices never waits behind training."""
     try:
         return jax.local_devices(backend="cpu")[0]
@@ -61,7 +61,7 @@ class HostSampler:
         """
         check_rows(fields, config)
         self.config, self.fields, self.reason = config, fields, reason
-        self._device = _host_device()
+        self._device = host_device()
         self._key = jax.device_put(key, self._device)
         self._ends = fields.ends.astype(np.int32)
         self._prefetch = prefetch

@@ -73,11 +73,6 @@ class Journal:
         """Environment steps of all finished episodes."""
         return sum(self.finished().values())
 
-    @property
-    def dropped(self) -> int:
-        """Torn shards that could not be used."""
-        return len(self.problems)
-
     def finished(self) -> dict[EpisodeKey, int]:
         """Steps of every episode there is, stored or waiting to be."""
         stored = {key: place.stop - place.start - 1 for key, place in self._places.items()}

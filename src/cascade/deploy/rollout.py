@@ -14,7 +14,9 @@ from cascade.config import DeployConfig, EnvConfig
 from cascade.deploy.game import NONE, Game
 from cascade.deploy.rows import Rows
 from cascade.envs import Vectoriser, make
+from cascade.envs.protocol import Environment
 from cascade.envs.vectorise import LaneGroup
+from cascade.errors import CascadeError
 from cascade.specs import Episode, EpisodeKey
 from cascade.types import Policy
 
@@ -68,12 +70,25 @@ def film(env: EnvConfig, start: int, actions: np.ndarray) -> np.ndarray:
     world = make(env)
     try:
         world.reset(start)
-        frames = [world.render()]
+        frames = [_drawn(world)]
         for action in actions:
             step = world.step(action)
-            frames.append(world.render())
+            frames.append(_drawn(world))
             if step.terminated or step.truncated:
                 break
     finally:
         world.close()
     return np.stack(frames)
+
+
+def _drawn(world: Environment) -> np.ndarray:
+    """A picture of the world. Not every world can give one, and each says so in its own way."""
+    try:
+        return np.asarray(world.render(), np.uint8)
+    except CascadeError:
+        raise
+    except Exception as error:
+        raise CascadeError(
+            f"{world.spec.name}: cannot draw itself ({type(error).__name__}: {error}); give it a render() that "
+            "returns uint8 [height, width, 3]"
+        ) from error

@@ -6,6 +6,7 @@ whatever death, so is the memory.
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import tempfile
@@ -64,9 +65,15 @@ class Buffers:
     def write(self, lane: int, step: Timestep) -> None:
         """Put what an environment returned into the lane's row, if it is what its spec promised."""
         _copy(self.obs, lane, step.obs, "observation")
+        for name, part in step.obs.items():
+            if part.dtype.kind == "f" and not np.isfinite(part).all():
+                raise ValueError(f"observation {name!r} has a value that is not finite")
         _copy(self.info, lane, step.info, "info")
         for task, row in self.rewards.items():
-            row[lane] = step.rewards[task]
+            reward = step.rewards[task]
+            if not math.isfinite(reward):
+                raise ValueError(f"reward {task!r} is {reward}")
+            row[lane] = reward
         self.terminated[lane] = step.terminated
         self.truncated[lane] = step.truncated
 

@@ -45,11 +45,14 @@ class RunningScale(eqx.Module):
         return cls(jnp.zeros(()), jnp.zeros(()), jnp.zeros(()))
 
     def update(self, values: Float[Array, "..."], decay: float = 0.99) -> RunningScale:
-        """The scale after seeing these values."""
+        """The scale after seeing these values; the same scale if one of them is not finite."""
         values = jax.lax.stop_gradient(values)
-
-        seen = RunningScale(values.mean(), jnp.square(values).mean(), jnp.ones(()))
-        return jax.tree.map(lambda old, new: decay * old + (1.0 - decay) * new, self, seen)
+        square = jnp.square(values).mean()
+        seen = RunningScale(values.mean(), square, jnp.ones(()))
+        usable = jnp.isfinite(square)
+        return jax.tree.map(
+            lambda old, new: jnp.where(usable, decay * old + (1.0 - decay) * new, old), self, seen
+        )
 
     @property
     def average(self) -> Float[Array, "*P"]:

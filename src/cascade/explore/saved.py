@@ -48,10 +48,11 @@ class Behaviour:
         return Player(self.policy(), self.spec.observations, self.spec.action, seed)
 
     def save(self, folder: Path | str) -> Path:
-        """Write both files; the settings, which make the folder count, last."""
+        """Write both files, beside those that may be there, and then put them in place together."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        np.savez(folder / WEIGHTS, allow_pickle=False, **_named((self.world, self.actor)))
+        weights, settings = folder / f"new-{WEIGHTS}", folder / f"new-{SETTINGS}"
+        np.savez(weights, allow_pickle=False, **_named((self.world, self.actor)))
         document = {
             "format": FORMAT,
             "task": self.task,
@@ -66,9 +67,11 @@ class Behaviour:
                 "layers": len(self.actor.mlp.hidden),
                 "units": int(self.actor.mlp.hidden[0].weight.shape[-1]),
             },
-            "checksum": checksum(folder / WEIGHTS),
+            "checksum": checksum(weights),
         }
-        (folder / SETTINGS).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        settings.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        weights.replace(folder / WEIGHTS)
+        settings.replace(folder / SETTINGS)
         return folder
 
     @classmethod

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from cascade.errors import CascadeError
-from cascade.report.compare import Member, compare, group
+from cascade.report.compare import Group, Member, compare, group
 from cascade.report.compare_page import compare_part
 from cascade.report.html import Part, as_script, select, tag, text
 from cascade.report.load import Run, read_run
@@ -35,6 +36,8 @@ class Built:
     figures: list[Path]
     runs: list[str]
     notes: list[str]
+    records: dict[str, list[dict[str, Any]]]
+    """results by method; where runs of one method differ, by its folder too"""
 
 
 @dataclass(frozen=True)
@@ -60,17 +63,32 @@ def build(paths: Sequence[Path], out: Path) -> Built:
         _Work(path, f"run-{i}", f"figures/{folder}", out, _points(len(paths)), PICTURES // len(paths))
         for i, (path, folder) in enumerate(zip(paths, folders, strict=True))
     ]
-    drawn = _each(works)
-    members, parts = [member for member, _, _ in drawn], [part for _, part, _ in drawn]
-    if len(members) > 1:
+    with _writing(out):
+        drawn = _each(works)
+        members, parts = [member for member, _, _ in drawn], [part for _, part, _ in drawn]
         groups = group(members)
-        found = compare(groups)
+        found = compare(groups) if len(members) > 1 else None
         if found:
             parts.insert(0, compare_part(groups, found, out))
-    page = out / "index.html"
-    page.write_text(_document(members, parts), encoding="utf-8")
+        page = out / "index.html"
+        page.write_text(_document(members, parts), encoding="utf-8")
     figures = [out / file for part in parts for file in part.files]
-    return Built(page, figures, [m.name for m in members], [note for _, _, notes in drawn for note in notes])
+    notes = [note for _, _, notes in drawn for note in notes]
+    return Built(page, figures, [m.name for m in members], notes, _records(groups))
+
+
+def _records(groups: Sequence[Group]) -> dict[str, list[dict[str, Any]]]:
+    several = len({one.environment for one in groups}) > 1
+    return {f"{one.label}, {one.environment}" if several else one.label: one.records for one in groups}
+
+
+@contextmanager
+def _writing(out: Path) -> Iterator[None]:
+    """A page that cannot be written is one line."""
+    try:
+        yield
+    except OSError as error:
+        raise CascadeError(f"--out: cannot write into {out} ({error.strerror or error})") from error
 
 
 def _make(out: Path) -> None:

@@ -43,6 +43,7 @@ class Group:
     method: str
     environment: str
     runs: list[str]
+    records: list[Document]
     tables: dict[str, Table]
 
 
@@ -105,8 +106,10 @@ def group(members: Sequence[Member]) -> list[Group]:
     groups = []
     for pool, label, place in zip(pools, labels, where, strict=True):
         name = label if where.count(place) == 1 else f"{label} ({pool[0].name})"
-        found = {table.key: table for table in tables(r for member in pool for r in member.records)}
-        groups.append(Group(name, pool[0].method, pool[0].environment, [m.name for m in pool], found))
+        records = [record for member in pool for record in member.records]
+        found = {table.key: table for table in tables(records)}
+        names = [member.name for member in pool]
+        groups.append(Group(name, pool[0].method, pool[0].environment, names, records, found))
     return sorted(groups, key=lambda g: (g.environment, _rank(g.method), g.label))
 
 

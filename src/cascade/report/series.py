@@ -29,7 +29,7 @@ METRICS = {
     "return": Metric("Return", "Mean return of the zero-shot policy."),
     "rewarding_episodes": Metric("Rewarding episodes", "Deployed episodes that met a reward nobody had told of."),
     "maximum_return": Metric("Highest return", "The best episode met so far while exploring."),
-    "population_diversity": Metric("Population diversity", "Mean distance between pairs of explorers."),
+    "population_diversity": Metric("Population diversity", "Distance between explorers where imagination ends."),
     "dataset_diversity": Metric("Dataset diversity", "Mean distance between stored observations."),
     "deployed_distance": Metric("Deployed distance", "Distance between explorers in the states they really visited."),
     "information_gain": Metric("Information gain", "Disagreement of the ensemble where the explorers go."),

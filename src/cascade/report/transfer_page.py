@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -54,20 +55,20 @@ def _transfer_curves(part: Part, run: Run, ident: str, files: Files) -> str:
     """How the reward head and the behaviour policy learned, where that was kept."""
     sets: dict[str, Document] = {}
     rows: list[list[Any]] = []
-    for document in run.transfers:
-        steps, values = _logged(document.get("curves"))
+    for task, deployment, seed, found in _each_seed(run.transfers):
+        steps, values = _logged(found.get("curves"))
         if values:
-            task, deployment = document.get("task"), document.get("deployment")
-            sets[f"{task}, deployment {deployment}"] = {"x": steps} | {
-                key: clean(y) for key, y in values.items()
-            }
+            title = f"{task}, deployment {deployment}, seed {seed}"
+            sets[title] = {"x": steps} | {key: clean(y) for key, y in values.items()}
             for key, column in values.items():
-                rows += [[task, deployment, step, key, y] for step, y in zip(steps, column, strict=True)]
+                rows += [
+                    [task, deployment, seed, step, key, y] for step, y in zip(steps, column, strict=True)
+                ]
     if not sets:
         return ""
     names = list(dict.fromkeys(key for found in sets.values() for key in found if key != "x"))
     paths = files.figure("transfer-curves", plots.transfer_learning(sets, names)) + files.numbers(
-        "transfer-curves", ["task", "deployment", "step", "value", "number"], rows
+        "transfer-curves", ["task", "deployment", "seed", "step", "value", "number"], rows
     )
     form = controls(
         select("set", "Task", [(name, name) for name in sets], list(sets)[-1]),
@@ -77,6 +78,15 @@ def _transfer_curves(part: Part, run: Run, ident: str, files: Files) -> str:
     alt = "Learning curves of the reward head and the behaviour policy."
     title = "How the policy learned"
     return frame(part, f"{ident}-transfer-curves", "sets", title, says, alt, {"sets": sets}, paths, form)
+
+
+def _each_seed(transfers: Iterable[Document]) -> Iterator[tuple[Any, Any, str, Document]]:
+    """Task, deployment, seed and what is kept of it."""
+    for document in transfers:
+        seeds = document.get("seeds")
+        for seed, found in seeds.items() if isinstance(seeds, dict) else ():
+            if isinstance(found, dict):
+                yield document.get("task"), document.get("deployment"), seed, found
 
 
 def _logged(found: Any) -> tuple[list[Any], dict[str, list[Any]]]:

@@ -16,10 +16,13 @@ from cascade.data.store import Store
 from cascade.deploy import RandomPolicy, fleet
 from cascade.envs import spec_of
 from cascade.errors import CascadeError, SettingError
+from cascade.explore.diversity import DIVERSITIES
+from cascade.explore.embedding import EMBEDDINGS
 from cascade.explore.player import Player
 from cascade.explore.policy import PopulationPolicy
 from cascade.presets import preset as find_preset
-from cascade.run import snapshot, state
+from cascade.run import initial, snapshot, state
+from cascade.run.devices import Spread
 from cascade.run.folder import Folder
 from cascade.run.lesson import Report
 from cascade.run.loop import Loop
@@ -189,9 +192,11 @@ def run(
     enable_compilation_cache()
     with folder.locked():
         spec = spec_of(config.env)
-        if folder.exists:
+        fresh = not folder.exists
+        if not fresh:
             folder.check(config, chosen, allow_changes)
-        if allow_changes or not folder.exists:
+        if fresh or allow_changes:
+            try_out(config, spec, chosen, fresh)
             folder.start(config, chosen, name, spec)
         about = {"preset": name, "method": config.method, "environment": spec.name}
         results = Results.open(folder.results, about)
@@ -205,6 +210,17 @@ def run(
                 finally:
                     loop.close()
     return open_run(folder.path)
+
+
+def try_out(config: RunConfig, spec: EnvSpec, seeds: tuple[int, ...], fresh: bool) -> None:
+    """Refuse settings that would fail later, before anything is written: nothing is computed or collected."""
+    EMBEDDINGS.find(config.explore.embedding)
+    DIVERSITIES.find(config.explore.diversity)
+    Spread(config, len(seeds))
+    if fresh and config.initial != "random" and not config.initial.startswith(initial.MINARI):
+        for seed in seeds:
+            initial.find(config.initial, seed)
+    jax.eval_shape(lambda: state.create(spec, config, state.seed_keys(seeds)))
 
 
 def changed(config: Any, changes: Mapping[str, Any], prefix: str = "") -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
@@ -52,9 +52,6 @@ class Request:
     deployment: int | None = None
     """whose policy, by default the last there is"""
 
-    def to_json(self) -> dict[str, Any]:
-        return {"task": self.task, "kind": self.kind, "steps": self.steps, "seed": self.seed}
-
 
 def generate(
     run: Run,
@@ -69,7 +66,10 @@ def generate(
         raise SettingError("--task", request.task, f"one of {', '.join(run.spec.tasks)}")
     if request.steps < 1:
         raise SettingError("--steps", request.steps, "at least 1")
+    if request.kind == "random":
+        request = replace(request, deployment=None)
     about = _begun(run, request, out)
+    request = replace(request, deployment=about["deployment"])
     policy = policy_of(run, request, about["random_actions"])
     if not deployment_folder(out, 0).exists():
         deploy = replace(run.settings.deploy, steps=request.steps)
@@ -86,8 +86,8 @@ def generate(
 
 
 def _begun(run: Run, request: Request, out: Path) -> dict[str, Any]:
-    """What was decided when the dataset was begun; a folder of another dataset is refused."""
-    wanted = request.to_json()
+    """What was decided when the dataset was begun, whose policy acts included; a folder of another is refused."""
+    wanted = {name: value for name, value in asdict(request).items() if value is not None}
     try:
         about = read_json(out / ABOUT)
     except Unusable:
@@ -95,8 +95,10 @@ def _begun(run: Run, request: Request, out: Path) -> dict[str, Any]:
             raise SettingError(
                 "--out", str(out), "a new folder, or one in which this dataset was begun"
             ) from None
+        if request.kind != "random":
+            request = replace(request, deployment=_transferred(run, request))
         about = {
-            **wanted,
+            **asdict(request),
             "environment": run.spec.name,
             "run": run.path.name,
             **decide(run, request),
@@ -107,6 +109,12 @@ def _begun(run: Run, request: Request, out: Path) -> dict[str, Any]:
     if {name: about.get(name) for name in wanted} != wanted:
         raise SettingError("--out", str(out), "a new folder; there is another dataset in this one")
     return about
+
+
+def _transferred(run: Run, request: Request) -> int:
+    """The deployment after which the policy was learned."""
+    place = behaviour_folder(run, request.task, request.seed, request.deployment)
+    return int(place.parent.name.removeprefix("deploy-"))
 
 
 def decide(run: Run, request: Request) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from cascade.data.journal import Journal
 from cascade.data.manifest import file_name
 from cascade.data.store import Deployment, Store
 from cascade.errors import CascadeError, SettingError
-from cascade.specs import EnvSpec, Episode, EpisodeKey
+from cascade.specs import ArraySpec, EnvSpec, Episode, EpisodeKey
 
 MINARI = "minari:"
 
@@ -30,10 +30,11 @@ def copy(source: str, root: Path, spec: EnvSpec, seed: int) -> str:
     if missing := [task for task in spec.tasks if task not in store.tasks]:
         raise SettingError("initial", source, f"data with labels for the task {missing[0]}")
     journal = Journal(root, 0, spec)
+    missing = [name for name, part in spec.info.items() if store.spec.info.get(name) != part]
     for episode in episodes(store, spec):
         journal.append(episode)
-    journal.commit({"initial": Path(source).name, "digest": store.digest})
-    return ""
+    journal.commit({"initial": Path(source).name, "digest": store.digest, "info_set_to_zero": missing})
+    return f"{source} has no info {', '.join(missing)}: zeros are stored for it" if missing else ""
 
 
 def _copy_minari(source: str, root: Path, spec: EnvSpec) -> str:
@@ -52,8 +53,15 @@ def _copy_minari(source: str, root: Path, spec: EnvSpec) -> str:
 def find(source: str, seed: int) -> Store:
     """The store at a path: a run's (its data of this seed, else of its only one) or a data folder itself."""
     path = Path(source)
-    candidates = [path / "data" / f"seed-{seed}", *sorted(path.glob("data/seed-*")), path / "data", path]
-    for candidate in candidates:
+    seeds = [folder.name.removeprefix("seed-") for folder in sorted(path.glob("data/seed-*"))]
+    if len(seeds) > 1 and str(seed) not in seeds:
+        raise SettingError(
+            "initial",
+            source,
+            f"a run with data of seed {seed}, or of one seed alone; it has {', '.join(seeds)}",
+        )
+    own = f"seed-{seed if str(seed) in seeds else ''.join(seeds)}"
+    for candidate in (path / "data" / own, path / "data", path):
         store = Store.open(candidate)
         if store.deployments:
             if store.problems:
@@ -80,7 +88,14 @@ def episodes(store: Store, spec: EnvSpec) -> Iterator[Episode]:
 def _arrays(deployment: Deployment, spec: EnvSpec) -> dict[str, dict[str, np.ndarray]]:
     return {
         "obs": {name: deployment.array(file_name("obs", name)) for name in spec.observations},
-        "info": {name: deployment.array(file_name("info", name)) for name in spec.info},
+        "info": {name: _info(deployment, name, part) for name, part in spec.info.items()},
         "label": {task: deployment.labels(task) for task in spec.tasks},
         "row": {"action": deployment.array(file_name("action"))},
     }
+
+
+def _info(deployment: Deployment, name: str, part: ArraySpec) -> np.ndarray:
+    """What is stored, or zeros, which take no memory."""
+    if deployment.manifest.spec.info.get(name) == part:
+        return deployment.array(file_name("info", name))
+    return np.broadcast_to(np.zeros((), part.dtype), (deployment.manifest.rows, *part.shape))

@@ -10,6 +10,7 @@ import json
 import math
 import time
 from collections.abc import Mapping
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from cascade.data.files import disk_errors
 from cascade.errors import MissingExtra
 from cascade.run.state import PHASES, Position
+from cascade.seeds import format_seeds
 
 Values = Mapping[str, np.ndarray]
 
@@ -31,7 +33,7 @@ class Log:
             forget(path, seeds, at)
             self._file = path.open("a", encoding="utf-8")
         self._board = _board(path.parent / "tb", path)
-        self._wandb = _wandb(wandb, path.parent) if wandb else None
+        self._wandb = _wandb(wandb, path.parent, seeds) if wandb else None
 
     def write(self, at: Position, values: Values) -> None:
         """`values` have a leading S; what is left of each is a number, or one number for each explorer."""
@@ -104,9 +106,12 @@ def _board(folder: Path, path: Path) -> Any:
         return SummaryWriter(str(folder))
 
 
-def _wandb(project: str, folder: Path) -> Any:
+def _wandb(project: str, folder: Path, seeds: tuple[int, ...]) -> Any:
+    """A run that goes on goes on there too: its id is that of the folder and its seeds."""
     try:
         import wandb
     except ImportError:
         raise MissingExtra("--wandb", "wandb") from None
-    return wandb.init(project=project, dir=str(folder), name=folder.name, resume="allow")
+    name = f"{folder.resolve().name}-seeds-{format_seeds(seeds)}"
+    ident = blake2b(f"{folder.resolve()} {name}".encode(), digest_size=8).hexdigest()
+    return wandb.init(project=project, dir=str(folder), name=name, id=ident, resume="allow")

@@ -71,7 +71,7 @@ class Loop:
         else:
             self._restore()
         self.log = Log(folder.metrics, seeds, self.at, wandb)
-        self._samplers: tuple[int, Samplers] | None = None
+        self._samplers: Samplers | None = None
         self._began = self._saved = time.monotonic()
 
     def run(self) -> None:
@@ -169,8 +169,10 @@ class Loop:
                     self._interrupt()
                 learned = snapshot.take(of_seed(self.state, i))
                 snapshot.write(self.folder.snapshot(seed, k), learned)
-                found = measure(self.folder, self.config, seed, k, self.policy(i), learned.world, envs)
-                self.results.add(found)
+                policy, note = self.policy(i), None if k or i else self.watch.note  # the same every time
+                self.results.add(
+                    measure(self.folder, self.config, seed, k, policy, learned.world, envs, note)
+                )
                 self.watch.step(self.at.at(i + 1), {})
 
     def policy(self, index: int) -> Policy:
@@ -182,18 +184,22 @@ class Loop:
         return PopulationPolicy(world, actors, device=acting_device(self.spec, self.config.deploy))
 
     def close(self) -> None:
-        if self._samplers is not None:
-            self._samplers[1].close()
+        self._let_go()
         self.log.close()
         self.checkpoints.close()
 
     def _data(self) -> Samplers:
         """Samplers over all data so far; made once for each deployment."""
-        k = self.at.deployment
-        if self._samplers is None or self._samplers[0] != k:
+        if self._samplers is None:
             stores = [self.folder.store(seed) for seed in self.seeds]
-            self._samplers = k, Samplers(stores, self.config, folded(self.keys, SAMPLES, k))
-        return self._samplers[1]
+            self._samplers = Samplers(stores, self.config, folded(self.keys, SAMPLES, self.at.deployment))
+        return self._samplers
+
+    def _let_go(self) -> None:
+        """Of the data, which may fill most of a device."""
+        if self._samplers is not None:
+            self._samplers.close()
+            self._samplers = None
 
     def _trained(self, step: int, total: int, metrics: dict[str, jax.Array]) -> None:
         """After each compiled call. Metrics are fetched about LOGGED times a phase; else nothing waits for them."""
@@ -257,6 +263,8 @@ class Loop:
         seconds = self.seconds + time.monotonic() - self._began
         steps = self.at.step if self.at.name in ("model", "explore") else self.config.deploy.steps
         self.results.add_phase(list(self.seeds), self.at.name, self.at.deployment, steps, seconds)
+        if self.at.name == "explore":
+            self._let_go()
         self.at, self.seconds = self.at.next(), 0.0
         self.state = self.spread.gathered(self.state)
         self._began = time.monotonic()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from cascade.data.store import Store
 from cascade.deploy.rollout import film, rollout, stage
 from cascade.envs import Vectoriser, make
 from cascade.envs.vectorise import LaneGroup
+from cascade.errors import CascadeError
 from cascade.metrics import coverage, diversity, scores
 from cascade.report.predictions import shrink
 from cascade.run.folder import Folder
@@ -48,8 +49,12 @@ def measure(
     policy: Policy,
     world: WorldModel,
     envs: LaneGroup | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> list[Record]:
-    """All records of one seed after one deployment; the arrays that figures need are written beside them."""
+    """All records of one seed after one deployment; the arrays that figures need are written beside them.
+
+    `note` is told what could not be drawn.
+    """
     store = folder.store(seed)
     found = stored_measures(store)
     if config.measure.levels:
@@ -57,7 +62,7 @@ def measure(
             episodes = held_out_episodes(policy, config, seed, envs)
         arrays = whereabouts(episodes, config, store.spec)
         if config.measure.pictures:
-            arrays |= sights(episodes, config, store.spec, world)
+            arrays |= sights(episodes, config, store.spec, world, note)
         found |= {name: float(value) for name, value in _numbers(episodes, arrays, world, config).items()}
         arrays |= places(episodes, store, config, held_out_starts(config.measure))
         write_arrays(folder.measures(seed, deployment), arrays)
@@ -157,10 +162,20 @@ def whereabouts(episodes: Sequence[Episode], config: RunConfig, spec: EnvSpec) -
 
 
 def sights(
-    episodes: Sequence[Episode], config: RunConfig, spec: EnvSpec, world: WorldModel
+    episodes: Sequence[Episode],
+    config: RunConfig,
+    spec: EnvSpec,
+    world: WorldModel,
+    note: Callable[[str], None] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Arrays of what was seen: films of the explorers, and an open-loop prediction beside the truth."""
-    arrays = {"films": _films(episodes, config, config.population)}
+    """Arrays of what was seen: films of the explorers, where the world can be drawn, and an open-loop prediction
+    beside the truth."""
+    arrays = {}
+    try:
+        arrays["films"] = _films(episodes, config, config.population)
+    except CascadeError as error:
+        if note is not None:
+            note(f"no films of the explorers: {error}")
     picture = open_loop_picture(world, episodes, spec)
     return arrays if picture is None else arrays | {"open_loop": picture}
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cascade.data.files import disk_errors, read_json, write_json
+from cascade.data.files import disk_errors, one_writer, read_json, write_json
 
 FORMAT = 1
 Record = dict[str, Any]
@@ -20,10 +21,10 @@ def record(seed: int, deployment: int, metric: str, value: Any, task: str | None
 
 
 def explorer_records(seeds: Sequence[int], deployment: int, metrics: Mapping[str, Any]) -> list[Record]:
-    """What the explorers were rewarded for at last, [seeds, explorers], as means over explorers."""
+    """How the explorers were at last, [seeds, explorers], as means over explorers."""
     names = {
         "information_gain": "information_gain",
-        "diversity": "population_diversity",
+        "pairwise_distance": "population_diversity",
         "entropy": "entropy",
     }
     means = {new: np.asarray(metrics[old]).mean(-1) for old, new in names.items()}
@@ -60,27 +61,26 @@ class Results:
 
     def add(self, records: list[Record]) -> None:
         """Put records in, in place of those that say the same thing, and write the file."""
-        merged = {_identity(item): item for item in [*self.records, *records]}
-        self.records = [merged[key] for key in sorted(merged)]
-        self.write()
+        with self._changing():
+            merged = {_identity(item): item for item in [*self.records, *records]}
+            self.records = [merged[key] for key in sorted(merged)]
 
     def add_phase(self, seeds: list[int], phase: str, deployment: int, steps: int, seconds: float) -> None:
         """How long a phase took, over all processes that worked on it."""
         item = {"seeds": seeds, "phase": phase, "deployment": deployment, "steps": steps}
-        same = [old for old in self.phases if all(old[name] == value for name, value in item.items())]
-        self.phases = [old for old in self.phases if old not in same] + [
-            item | {"seconds": round(seconds, 3)}
-        ]
-        self.write()
+        with self._changing():
+            same = [old for old in self.phases if all(old[name] == value for name, value in item.items())]
+            self.phases = [old for old in self.phases if old not in same] + [
+                item | {"seconds": round(seconds, 3)}
+            ]
 
-    def values(self, metric: str, task: str | None = None) -> dict[tuple[int, int], float]:
-        """One metric by (seed, deployment)."""
-        found = [item for item in self.records if item["metric"] == metric and item["task"] == task]
-        return {(item["seed"], item["deployment"]): item["value"] for item in found}
-
-    def document(self) -> dict[str, Any]:
-        return {"format": FORMAT, **self.about, "records": self.records, "phases": self.phases}
-
-    def write(self) -> None:
-        with disk_errors(self.path):
-            write_json(self.path, self.document())
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Change what is in the file now: a transfer may have added to it while the run goes on."""
+        with disk_errors(self.path), one_writer(self.path):
+            if self.path.exists():
+                there = Results.open(self.path)
+                self.records, self.phases = there.records, there.phases
+            yield
+            lists = {"records": self.records, "phases": self.phases}
+            write_json(self.path, {"format": FORMAT, **self.about, **lists})

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from cascade.config import RunConfig
-from cascade.data.files import disk_errors
+from cascade.data.files import disk_errors, write_bytes
 from cascade.errors import CascadeError
 from cascade.explore.actor import Actor
 from cascade.run import state
@@ -64,6 +64,4 @@ def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.write_bytes(buffer.getvalue())
-        temporary.replace(path)
+        write_bytes(path, buffer.getvalue())

@@ -21,7 +21,7 @@ PHASES = ("deploy", "model", "explore", "measure")
 """Of every deployment, in this order."""
 
 # What a seed's key is folded with, so that no two uses of it ever draw the same.
-WEIGHTS, EXPLORERS, SAMPLES, MODEL, EXPLORE, MEASURE = range(6)
+WEIGHTS, EXPLORERS, SAMPLES, MODEL, EXPLORE = range(5)
 
 
 class State(eqx.Module):

@@ -62,15 +62,16 @@ def run_cell(config: RunConfig, cell: Cell, preset: str, watch: Watch | None = N
 def transfer_cell(
     done: Run, stop: Stop | None = None, report: Callable[[str], Any] | None = None
 ) -> list[Any]:
-    """Transfer the seeds of a run that have not been transferred after its last deployment."""
+    """Transfer what has not been transferred after a run's last deployment, seed by seed."""
     k = done.resolve(None)
-    there = {item["seed"] for item in done.results if (item["metric"], item["deployment"]) == ("success", k)}
+    scored = [item for item in done.results if (item["metric"], item["deployment"]) == ("success", k)]
+    there = {(item["seed"], item["task"]) for item in scored}
     outcomes = []
     for seed in done.seeds:
-        if seed not in there:
+        if tasks := [task for task in done.spec.tasks if (seed, task) not in there]:
             title = f"{done.settings.method}: transfer, seed {seed}"
             outcomes.append(
-                done.transfer(seed=seed, deployment=k, report=report(title) if report else None, stop=stop)
+                done.transfer(tasks, seed, k, report=report(title) if report else None, stop=stop)
             )
         if stop is not None and stop():
             raise Interrupted("stopped during transfer")

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from cascade.config import DeployConfig, ExploreConfig, RunConfig
+from cascade.data.host import host_device
 from cascade.data.sampler import Sampler, make_sampler
 from cascade.data.store import Store
 from cascade.explore.population import Population
@@ -125,7 +126,7 @@ def acting_device(spec: EnvSpec, deploy: DeployConfig) -> jax.Device:
     network there takes less time than a launch on an accelerator and the way back."""
     if is_convolutional(spec) or deploy.lanes >= MANY:
         return jax.devices()[0]
-    return jax.local_devices(backend="cpu")[0]
+    return host_device() or jax.devices()[0]
 
 
 def is_convolutional(spec: EnvSpec) -> bool:

@@ -19,8 +19,9 @@ import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
 from cascade.config import EnvConfig, RunConfig
-from cascade.data.files import Unusable, read_json, write_json
+from cascade.data.files import Unusable, disk_errors, one_writer, read_json, write_json
 from cascade.data.store import Store, deployment_folder
+from cascade.deploy import RandomPolicy
 from cascade.deploy.game import NONE
 from cascade.deploy.play import Judge, Played, play
 from cascade.envs import Vectoriser
@@ -110,18 +111,18 @@ class Outcome:
         written = []
         for task, result in self.results.items():
             place = deployment_folder(folder / quote(task, safe=""), self.deployment)
-            place.mkdir(parents=True, exist_ok=True)
-            if task in self.behaviours:
-                self.behaviours[task].save(place / f"seed-{self.seed}")
             path = place / "result.json"
-            try:
-                document = read_json(path)
-            except Unusable:
-                document = {"task": task, "deployment": self.deployment, "seeds": {}}
-            own = result.to_json()
-            document["seeds"][str(self.seed)] = own
-            shared = {name: own[name] for name in ("labels", "reward_head", "curves") if name in own}
-            write_json(path, shared | document)
+            with disk_errors(place):
+                place.mkdir(parents=True, exist_ok=True)
+                if task in self.behaviours:
+                    self.behaviours[task].save(place / f"seed-{self.seed}")
+                with one_writer(path):
+                    try:
+                        document = read_json(path)
+                    except Unusable:
+                        document = {"task": task, "deployment": self.deployment, "seeds": {}}
+                    document["seeds"][str(self.seed)] = result.to_json()
+                    write_json(path, document)
             written.append(path)
         return written
 
@@ -152,18 +153,43 @@ def transfer(
     outcome = Outcome(seed, store.deployments[-1].index, results, world_digest=before)
     for result in results.values():
         result.reason = result.labels.refusal
+    quiet, never = (lambda _: None), (lambda: False)
+    report, stopped = progress or quiet, stop or never
+    _act_at_random(outcome, config, spec, judges, report, stopped, envs)
     names = [task for task, result in results.items() if result.reason is None]
-    if not names:
+    if not names or outcome.interrupted:
         return outcome
     lesson = Lesson(world, store, {task: results[task].labels for task in names}, config, spec, seed)
     try:
-        quiet, never = (lambda _: None), (lambda: False)
-        _learn_and_play(lesson, outcome, judges, progress or quiet, stop or never, envs)
+        _learn_and_play(lesson, outcome, judges, report, stopped, envs)
     finally:
         lesson.sampler.close()
     if digest(world) != before:
         raise RuntimeError("the world model changed during transfer")
     return outcome
+
+
+def _act_at_random(
+    outcome: Outcome,
+    config: RunConfig,
+    spec: EnvSpec,
+    judges: Mapping[str, Judge],
+    progress: Report,
+    stop: Stop,
+    envs: Envs | None,
+) -> None:
+    """Score the tasks that nothing can be learned for by what is left: random actions. Left out of a comparison,
+    a seed that never met a reward would flatter its method."""
+    tasks = [task for task, result in outcome.results.items() if result.reason is not None]
+    if not tasks:
+        return
+    progress(Progress("evaluate", 0, config.transfer.episodes, {}))
+    key = jax.random.key(outcome.seed)
+    with _timed(outcome, "evaluate"):
+        played = evaluate(RandomPolicy(spec.action), config, len(tasks), key, judges, stop, envs)
+    outcome.interrupted = stop()
+    for index, task in enumerate(tasks):
+        score(outcome.results[task], task, index, len(tasks), played)
 
 
 def _learn_and_play(
@@ -208,7 +234,7 @@ def _learn_and_play(
 def _timed(outcome: Outcome, phase: str) -> Iterator[None]:
     began = time.perf_counter()
     yield
-    outcome.seconds[phase] = time.perf_counter() - began
+    outcome.seconds[phase] = outcome.seconds.get(phase, 0.0) + time.perf_counter() - began
 
 
 def _curves(reward: Curves, behaviour: Curves, index: int) -> dict[str, list[Any]]:
@@ -231,7 +257,7 @@ def _curves(reward: Curves, behaviour: Curves, index: int) -> dict[str, list[Any
 def score(result: Result, task: str, index: int, tasks: int, played: Played) -> None:
     """Write down what task `index` of so many earned in its own lanes."""
     if task not in played.returns:
-        result.reason = f"not evaluated: the environment reports no reward named {task}"
+        result.reason = result.reason or f"not evaluated: the environment reports no reward named {task}"
         return
     mine = slice(index * len(played.steps) // tasks, (index + 1) * len(played.steps) // tasks)
     finished = played.finished[mine]

@@ -42,8 +42,8 @@ class Summary:
         if self.nonzero:
             return None
         return (
-            f"all labels of task {self.task} are 0 in the {self.rows} rows: there is nothing to learn; "
-            "explore more, or bring other labels"
+            f"all labels of task {self.task} are 0 in the {self.rows} rows: there is nothing to learn, and "
+            "random actions are scored; explore more, or bring other labels"
         )
 
     def to_json(self) -> dict[str, Any]:
