@@ -15,7 +15,7 @@ help:            ## this list
 setup: $(STAMP)  ## create .venv and install cascade with its development tools
 
 $(VENV):
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cascade needs Python 3.11 to 3.13; set it with: make PYTHON=python3.12 ...")'
+	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and "cascade needs Python 3.11 to 3.13; set it with: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 
 $(BASE): pyproject.toml constraints.txt | $(VENV)
@@ -56,5 +56,5 @@ docs: setup      ## build the site into site/, warnings are errors
 bench: setup     ## measure this machine, JSON into benchmarks/local.json
 	$(BIN)/cascade bench --out benchmarks/local.json
 
-clean:           ## remove what the commands above created
-	rm -rf $(VENV) site runs .mypy_cache .ruff_cache .import_linter_cache
+clean:           ## remove what the commands above created; other runs stay
+	rm -rf $(VENV) site runs/demo .mypy_cache .ruff_cache .import_linter_cache

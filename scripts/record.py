@@ -2,9 +2,10 @@
 
     python scripts/record.py runs/fourrooms --command 'cascade sweep ...' --out results/fourrooms.json
 
-PATHS are run folders, or folders of them, as `cascade sweep` makes. Each run becomes an entry, named by its place
-under the path: where its settings differ from its preset, the seconds of every phase, and of every metric one list of
-values for each seed, by deployment.
+PATHS are run folders, or folders of them, as `cascade sweep` makes, or earlier records, whose entries are taken over:
+methods may have run on different days. Each run becomes an entry, named by its place under the path: where its
+settings differ from its preset, the seconds of every phase, and of every metric one list of values for each seed, by
+deployment.
 """
 
 import argparse
@@ -59,7 +60,12 @@ def main() -> None:
     parser.add_argument("--command", required=True, help="what made the runs")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    runs = {name: entry(run) for path in args.paths for name, run in runs_under(path).items()}
+    runs: dict[str, Any] = {}
+    for path in args.paths:
+        if path.suffix == ".json":
+            runs |= json.loads(path.read_text(encoding="utf-8"))["runs"]
+        else:
+            runs |= {name: entry(run) for name, run in runs_under(path).items()}
     text = json.dumps({"command": args.command, "runs": runs}, separators=(",", ":"))
     # One line for each metric of each run, so that a change can be read.
     args.out.write_text(text.replace('},"', '},\n"').replace(':{"', ':{\n"') + "\n", encoding="utf-8")

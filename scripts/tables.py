@@ -97,6 +97,32 @@ def short_runs_table(document: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def ablations_table(document: dict[str, Any]) -> str:
+    """Populations with one setting changed, beside the default and random actions."""
+    lines = [
+        where(document["machine"]),
+        "",
+        "| explorers | coverage, % | less the default's | cells of an episode | distance between explorers |",
+        "|---|---|---|---|---|",
+    ]
+    for name, found in document["summary"].items():
+        cells = (
+            name,
+            _interval(found["coverage"], 100.0),
+            "" if name == "cascade" else _interval(found["coverage_less_default"], 100.0),
+            _interval(found["cells_per_episode"]),
+            "" if name in ("random", "p2e") else _interval(found["deployed_distance"], digits=2),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _interval(found: list[float], unit: float = 1.0, digits: int = 1) -> str:
+    """A mean and its interval."""
+    mean, low, high = (f"{unit * value:.{digits}f}" for value in found)
+    return f"{mean} [{low}, {high}]"
+
+
 Table = Callable[[dict[str, Any]], str]
 TABLES: dict[str, dict[str, Table]] = {
     "docs/benchmarks.md": {

@@ -147,8 +147,8 @@ def test_times_leave_the_first_call_out():
     times = time_calls(call, repeats=3)
     assert len(calls) == 4
     assert times.best <= times.median < 0.05 <= times.first
-    time_calls(call, repeats=1, seconds=0.02)
-    assert len(calls) > 6
+    time_calls(call, repeats=1, seconds=0.06)
+    assert len(calls) >= 4 + 1 + 2, "one call does not fill so many seconds"
 
 
 X, W = jnp.ones((5, 7)), jnp.ones((7, 3))

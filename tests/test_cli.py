@@ -145,6 +145,16 @@ def test_the_installed_command_exits_as_the_function_does():
     assert "--population: got 0" in found.stderr
 
 
+def test_modules_beside_the_caller_are_found_by_the_installed_command(tmp_path):
+    """An entry point has its own folder on the path, not the one it is called in."""
+    (tmp_path / "beside.py").write_text("")
+    words = ["run", "demo", "--smoke", "--out", "run", "--explore.diversity", "beside:absent"]
+    command = [Path(sys.executable).with_name("cascade"), *words]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert found.returncode == 2
+    assert "module 'beside' has no attribute 'absent'" in " ".join(found.stderr.split())
+
+
 def test_startup_loads_nothing_heavy():
     """`cascade --help` must answer at once: arrays and plots are loaded by the commands that need them."""
     heavy = ("jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "matplotlib", "gymnasium", "pandas")

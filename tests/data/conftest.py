@@ -1,4 +1,4 @@
-"""Flushing to the disk is what a power cut needs, not what these tests check: without it they are quicker."""
+"""Flushing to the disk is what a power cut needs: without it tests are quicker. One of `test_journal` checks it."""
 
 import os
 

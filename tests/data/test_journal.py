@@ -229,3 +229,30 @@ def test_episodes_that_do_not_fit_the_spec_are_refused(tmp_path: Path) -> None:
     assert journal.finished() == {}
     assert journal.append(good)
     assert journal.finished() == {EpisodeKey(0, 0, 0): 4}
+
+
+def test_a_deployment_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch) -> None:
+    """Every file is flushed, and its folder too, before the rename that makes the deployment count."""
+    events: list[tuple[str, str]] = []
+    rename = Path.rename
+
+    def flushed(handle: int) -> None:
+        events.append(("flush", Path(f"/proc/self/fd/{handle}").readlink().name))
+
+    def renamed(path: Path, target: Path) -> Path:
+        events.append(("rename", Path(target).name))
+        return rename(path, target)
+
+    journal = Journal(tmp_path, 0, SPEC)
+    for episode in make_episodes([3, 4]):
+        journal.append(episode)
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(Path, "rename", renamed)
+    journal.commit()
+    named = events.index(("rename", "deploy-000"))
+    before = {name for what, name in events[:named] if what == "flush"}
+    stored = {path.name for path in (tmp_path / "deploy-000").rglob("*") if path.suffix in (".npy", ".json")}
+    missing = {name for name in stored if not any(name in other for other in before)}
+    assert len(stored) > 8
+    assert missing == set()
+    assert ("flush", tmp_path.name) in events[named:], "the new name itself"

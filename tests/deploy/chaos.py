@@ -28,16 +28,26 @@ from cascade.run.bench_collect import explorers
 
 
 def runner_processes() -> list[int]:
-    """Process ids of this user's runners."""
-    found = []
+    """Process ids of the runners that this process's own cluster started, and of nobody else's."""
+    parents: dict[int, int] = {}
+    runners = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
                 command, status = (folder / "cmdline").read_bytes(), (folder / "status").read_text()
             except OSError:
                 continue
-            if command.startswith(b"ray::Runner") and f"Uid:\t{os.getuid()}" in status:
-                found.append(int(folder.name))
+            parents[int(folder.name)] = int(status.partition("PPid:")[2].split()[0])
+            if command.startswith(b"ray::Runner"):
+                runners.append(int(folder.name))
+    return [runner for runner in runners if os.getpid() in _ancestors(runner, parents)]
+
+
+def _ancestors(process: int, parents: dict[int, int]) -> set[int]:
+    found: set[int] = set()
+    while process in parents and process not in found:
+        found.add(process)
+        process = parents[process]
     return found
 
 

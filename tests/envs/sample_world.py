@@ -41,13 +41,6 @@ def echo(config: EnvConfig) -> gym.Env:
     return Echo(spaces.Box(-1, 1, (3,)), spaces.Discrete(2), np.array([0.5, 0.0, -0.5], np.float32))
 
 
-def blind(config: EnvConfig) -> gym.Env:
-    """A world that nobody can look at."""
-    world = Echo(spaces.Box(-1, 1, (3,)), spaces.Discrete(2), np.zeros(3, np.float32))
-    world.render = super(Echo, world).render
-    return world
-
-
 def broken(config: EnvConfig) -> gym.Env:
     """A sensor that fails."""
     return Echo(spaces.Box(-1, 1, (3,)), spaces.Discrete(2), np.array([0.0, np.nan, 0.0], np.float32))

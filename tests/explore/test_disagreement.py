@@ -1,5 +1,7 @@
 """The ensemble learns what the action AT t leads to, and members disagree about what was never tried."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -110,3 +112,14 @@ def test_no_gradient_of_the_ensemble_reaches_the_world_model():
     to_world, to_ensemble = jax.jit(jax.grad(error, argnums=(0, 1)))(world, create().model)
     assert all((np.asarray(leaf) == 0.0).all() for leaf in jax.tree.leaves(to_world))
     assert any((np.asarray(leaf) != 0.0).any() for leaf in jax.tree.leaves(to_ensemble))
+
+
+@pytest.mark.parametrize("measure", ["variance", "std"])
+def test_disagreement_is_the_mean_over_z_of_the_spread_of_members(measure):
+    config = dataclasses.replace(CONFIG, measure=measure)
+    create = jax.jit(lambda key: disagreement.create(SMALL, ACTIONS, config, key=key))
+    ensemble = create(jax.random.key(1)).model
+    states, action, _ = world_of_actions(0)
+    predictions = np.asarray(ensemble.predict(states.feature, action), np.float64)
+    spread = {"variance": np.var, "std": np.std}[measure](predictions, axis=0).mean(-1)
+    np.testing.assert_allclose(ensemble.disagreement(states.feature, action), spread, rtol=1e-4)

@@ -10,7 +10,8 @@ from helpers import SMALL, env_spec, random_batch
 
 from cascade.config import ActorCriticConfig, EnsembleConfig, ExploreConfig
 from cascade.explore import actor_critic, disagreement, population
-from cascade.explore.imagine import choose_starts, imagine
+from cascade.explore.embedding import EMBEDDINGS
+from cascade.explore.imagine import Imagined, choose_starts, imagine
 from cascade.world.model import WorldModel
 from cascade.world.rssm import State
 
@@ -243,3 +244,40 @@ def test_one_trace_serves_every_step_and_every_weight():
     for i in range(3):
         explorers, _ = run(explorers, jnp.float32(0.1 * i), jax.random.key(i))
     assert len(traces) == 1
+
+
+@pytest.mark.parametrize(
+    ("action", "gradient"),
+    [("discrete", "reinforce"), ("continuous", "reinforce"), ("continuous", "dynamics")],
+)
+def test_actors_learn_to_do_what_pays(action, gradient):
+    """The reward is the first part of the action itself: its mean must rise, whichever way gradients come."""
+    world = World(action)
+    learning = dataclasses.replace(AGENT.actor, lr=3e-2)
+    config = dataclasses.replace(AGENT, gradient=gradient, actor=learning, critic=learning)
+    agents = world.population(dataclasses.replace(CONFIG, agent=config)).agents
+
+    def step(agents, key):
+        keys = jax.random.split(key, 3)
+
+        def pay(imagined):
+            return imagined.action[..., 0], imagined.action[..., 0].mean((0, 2))
+
+        agents, paid, _ = actor_critic.step(agents, world.model, world.starts, keys, pay, config)
+        return agents, paid
+
+    run = jax.jit(lambda agents, keys: jax.lax.scan(step, agents, keys))
+    _, paid = run(agents, jax.random.split(jax.random.key(8), 80))
+    assert (paid[0] < 0.45).all()
+    assert (paid[-5:].mean(0) > 0.8).all()
+
+
+def test_the_mean_state_weighs_visited_states_by_the_chance_to_be_there():
+    """By hand: one trajectory of two steps, with h of 1 and then 5, and a chance of 1 / 2 to go on."""
+    stoch = jnp.zeros((1, 1))
+    final = State(jnp.array([[5.0]]), stoch)
+    feature = jnp.array([[[9.0, 0.0]], [[1.0, 0.0]]])
+    imagined = Imagined(feature, final, jnp.zeros((2, 1, 1)), jnp.array([[0.5], [0.5]]))
+    expected = (0.5 * 1.0 + 0.25 * 5.0) / 0.75
+    np.testing.assert_allclose(EMBEDDINGS.find("mean")(imagined), [[expected]], rtol=1e-6)
+    np.testing.assert_allclose(EMBEDDINGS.find("final")(imagined), [[5.0]])

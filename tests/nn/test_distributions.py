@@ -46,6 +46,16 @@ def test_gaussian_kl_is_zero_only_for_equal_parameters():
     assert (d.gaussian_kl(left, left + 0.5) > 0).all()
 
 
+def test_gaussian_kl_is_that_of_its_definition():
+    """The integral of p (log p - log q), by sums over a fine grid."""
+    left, right = jnp.array([0.3, -0.4]), jnp.array([-0.5, 0.9])
+    (m1, s1), (m2, s2) = (d.gaussian_parameters(raw) for raw in (left, right))
+    p, q = stats.norm(m1[0], s1[0]), stats.norm(m2[0], s2[0])
+    x = np.linspace(-15, 15, 60_001)
+    expected = np.trapezoid(p.pdf(x) * (p.logpdf(x) - q.logpdf(x)), x)
+    np.testing.assert_allclose(d.gaussian_kl(left, right)[0], expected, rtol=1e-4)
+
+
 def test_squashed_normal_integrates_to_one():
     raw = jnp.array([0.3, -0.4])
     actions = jnp.linspace(-0.9999, 0.9999, 20_001)

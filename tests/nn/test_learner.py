@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from cascade.config import OptimizerConfig
@@ -50,3 +51,17 @@ def test_weight_decay_takes_its_share_whatever_the_learning_rate():
     learner = Learner.create(Linear(3, 2, key=jax.random.key(0)), config)
     after, _ = update(learner, jax.tree.map(jnp.zeros_like, learner.model), config)
     np.testing.assert_allclose(after.model.weight, 0.75 * learner.model.weight, rtol=1e-5)
+
+
+def test_a_large_gradient_is_clipped_to_its_norm(learner):
+    """Adam forgets the size of a first gradient; the second step shows what the first was counted as."""
+    learner, config = learner
+    large = jax.tree.map(lambda leaf: 100.0 * jnp.ones_like(leaf), learner.model)
+    norm = optax.tree.norm(large)
+    clipped = jax.tree.map(lambda leaf: leaf / norm, large)
+    small = jax.tree.map(lambda leaf: 0.1 * jnp.ones_like(leaf), learner.model)
+    ends = [update(update(learner, first, config)[0], small, config)[0] for first in (large, clipped)]
+    np.testing.assert_allclose(ends[0].model.weight, ends[1].model.weight, rtol=1e-6)
+    free = OptimizerConfig(lr=0.1, clip=0.0, weight_decay=0.0)
+    other = update(update(learner, large, free)[0], small, free)[0]
+    assert not np.allclose(ends[0].model.weight, other.model.weight, rtol=1e-3)

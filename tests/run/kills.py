@@ -24,6 +24,7 @@ SETTINGS = [
     *("run", "demo", "--smoke", "--env", "probe:chain", "--env.observation", "auto", "--env.time-limit", "8"),
     *("--deploy.steps", "600", "--model-steps", "60", "--explorer-steps", "60", "--checkpoint-seconds", "0"),
 ]
+LONGEST = 300.0  # seconds of one process
 TITLES = ("deploying", "world model", "explorers", "measuring")
 
 
@@ -46,12 +47,15 @@ def command(out: Path, *more: str) -> list[str]:
 
 def environment(cache: Path) -> dict[str, str]:
     """All runs share compiled programs, so that a restart takes seconds."""
-    return os.environ | {"XDG_CACHE_HOME": str(cache), "JAX_PLATFORMS": "cpu"}
+    own = {name: value for name, value in os.environ.items() if name != "CASCADE_COMPILATION_CACHE"}
+    return own | {"XDG_CACHE_HOME": str(cache), "JAX_PLATFORMS": "cpu"}
 
 
 def finish(out: Path, cache: Path) -> None:
     """Run to the end."""
-    done = subprocess.run(command(out), env=environment(cache), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command(out), env=environment(cache), capture_output=True, text=True, check=False, timeout=LONGEST
+    )
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -67,7 +71,7 @@ def kill_at(out: Path, cache: Path, moment: Moment, number: int = signal.SIGKILL
             break
     alive = process.poll() is None
     process.send_signal(number)
-    words.append(process.communicate()[1])
+    words.append(process.communicate(timeout=LONGEST)[1])
     return alive, process.returncode, "".join(words)
 
 

@@ -9,8 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import equinox as eqx
+import gymnasium
 import jax
 import numpy as np
+from gymnasium import spaces
 
 from cascade.config import EnvConfig, RunConfig
 from cascade.explore.actor import Actor
@@ -98,3 +100,21 @@ def one_action(spec: EnvSpec, config: RunConfig, index: int, task: str = "reward
     world, actor = make(jax.random.key(0))
     bias = actor.mlp.out.bias.at[index].set(50.0)
     return Behaviour(world, eqx.tree_at(lambda one: one.mlp.out.bias, actor, bias), spec, task)
+
+
+class Dark(gymnasium.Env):
+    """A world that nobody can look at: it has no `render` of its own."""
+
+    observation_space, action_space = spaces.Box(-1, 1, (1,)), spaces.Discrete(2)
+
+    def __init__(self, config):
+        self.count = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.count += 1
+        return np.full(1, self.count / 5, np.float32), 0.0, self.count == 5, False, {}

@@ -4,10 +4,12 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from helpers import shown
 
 import cascade
 from cascade.cli import main
+from cascade.metrics.coverage import coverage
 from cascade.presets import preset
 from cascade.presets.smoke import smoke
 from cascade.run.folder import Folder
@@ -113,6 +115,8 @@ def test_minigrid_from_pictures(tmp_path):
     run = cascade.run(config, tmp_path / "run")
     arrays = measured(run)
     assert arrays["visits"].sum(axis=(2, 3)).min() >= 1
+    recorded = {item["metric"]: item["value"] for item in run.results}
+    assert recorded["coverage"] == pytest.approx(coverage(arrays["visits"], arrays["reachable"]))
     assert not arrays["visits"].any(axis=0)[~arrays["reachable"]].any(), "nobody walks through walls"
     found = transferred(run)["reward"]
     assert found["learned"] or "nothing to learn" in found["reason"]

@@ -15,11 +15,9 @@ def test_a_killed_run_ends_with_the_same_weights_data_and_records(tmp_path):
         alive, code, _ = kill_at(out, cache, moment)
         assert alive
         assert code == -signal.SIGKILL
-    alive, code, words = kill_at(out, cache, Moment(1, "explorers", 0.1), signal.SIGINT)
+    alive, code, words = kill_at(out, cache, Moment(1, "explorers", 0.0), signal.SIGINT)
+    assert alive
     assert code == 128 + signal.SIGINT
-    assert (
-        f"go on with: cascade run --out {out}" in words.replace("\n", " ").replace("  ", " ")
-        or "--out" in words
-    )
+    assert f"goonwith:cascaderun--out{out}" in "".join(words.split()), "lines are broken anywhere"
     finish(out, cache)
     assert summary(out) == whole

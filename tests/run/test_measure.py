@@ -7,13 +7,23 @@ import numpy as np
 import pytest
 
 from cascade.config import DeployConfig, EnvConfig, MeasureConfig, RunConfig, WorldConfig
+from cascade.data.journal import Journal
+from cascade.data.store import Store
 from cascade.deploy import RandomPolicy
 from cascade.envs import InProcess, spec_of
 from cascade.errors import SettingError
 from cascade.metrics import coverage
 from cascade.run.api import changed
-from cascade.run.measure import held_out_episodes, held_out_starts, level_map, sights, whereabouts
+from cascade.run.measure import (
+    held_out_episodes,
+    held_out_starts,
+    level_map,
+    sights,
+    stored_measures,
+    whereabouts,
+)
 from cascade.run.results import Results, record
+from cascade.specs import ActionSpec, EnvSpec, Episode, EpisodeKey, ObservationSpec
 from cascade.world.model import WorldModel
 
 ENV = EnvConfig("minigrid:FourRooms-v0", observation="grid", time_limit=15)
@@ -101,7 +111,7 @@ def test_a_world_that_cannot_be_drawn_is_measured_without_films():
     """Gymnasium's own `render` raises; the world is still a world."""
     config = RunConfig(
         method="random",
-        env=EnvConfig("sample_world:blind"),
+        env=EnvConfig("run_helpers:Dark"),
         measure=MeasureConfig(levels=2, episodes=1),
         world=WorldConfig(deter=8, hidden=8, stoch=2, classes=2, mlp_layers=1, mlp_units=8),
     )
@@ -113,8 +123,7 @@ def test_a_world_that_cannot_be_drawn_is_measured_without_films():
     arrays = sights(episodes, config, spec, world, notes.append)
     assert "films" not in arrays
     assert len(notes) == 1
-    assert "sample_world:blind: cannot draw itself (NotImplementedError" in notes[0]
-    assert "films" in sights(episodes, replace(config, env=EnvConfig("sample_world:echo")), spec, world)
+    assert "run_helpers:Dark: cannot draw itself (NotImplementedError" in notes[0]
 
 
 @pytest.mark.parametrize(
@@ -130,3 +139,22 @@ def test_a_world_that_cannot_be_drawn_is_measured_without_films():
 def test_settings_that_would_fail_later_are_refused(change, said):
     with pytest.raises(SettingError, match=said):
         changed(RunConfig(), change)
+
+
+def test_what_the_data_hold_is_counted_by_hand(tmp_path):
+    """Three episodes; their rewards are labels of the rows that were arrived at."""
+    spec = EnvSpec(
+        "line", {"vector": ObservationSpec("vector", (1,))}, ActionSpec("discrete", 2), ("reward",)
+    )
+    rewards = [[0.0, 0.5, 0.25], [0.0, 0.0], [0.0, -2.0, 1.0, 0.5]]
+    journal = Journal(tmp_path, 0, spec)
+    for i, labels in enumerate(rewards):
+        rows = len(labels)
+        obs, action = {"vector": np.full((rows, 1), i, np.float32)}, np.zeros(rows, np.int32)
+        key = EpisodeKey(0, i, 0)
+        journal.append(Episode(key, obs, action, {"reward": np.array(labels, np.float32)}, {}, True))
+    journal.commit()
+    found = stored_measures(Store.open(tmp_path))
+    assert (found["episodes"], found["steps"]) == (3, 6)
+    assert found["rewarding_episodes@reward"] == 1
+    assert found["maximum_return@reward"] == 0.75

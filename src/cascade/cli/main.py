@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from difflib import SequenceMatcher
+from pathlib import Path
 from typing import Any
 
 import tyro
@@ -52,6 +53,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 
 def main(args: Sequence[str] | None = None) -> None:
     """Entry point of the `cascade` command."""
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)  # where `module:function` may be
     try:
         parse(sys.argv[1:] if args is None else args).run()
     except CascadeError as error:

@@ -25,6 +25,7 @@ from cascade.run import initial, snapshot, state
 from cascade.run.devices import Spread
 from cascade.run.folder import Folder
 from cascade.run.lesson import Report
+from cascade.run.log import load_wandb
 from cascade.run.loop import Loop
 from cascade.run.results import Record, Results
 from cascade.run.signals import Interrupted, Stop, listening
@@ -188,6 +189,8 @@ def run(
         raise SettingError("seeds", "()", "at least one")
     if config.deploy.engine == "ray":
         fleet.load()  # a missing extra is better heard of now
+    if wandb:
+        load_wandb()
     folder, watch = Folder(Path(out)), watch or Silent()
     enable_compilation_cache()
     with folder.locked():

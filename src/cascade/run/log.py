@@ -29,11 +29,11 @@ class Log:
 
     def __init__(self, path: Path, seeds: tuple[int, ...], at: Position, wandb: str | None = None):
         self.path, self.seeds = path, seeds
+        self._wandb = _wandb(wandb, path.parent, seeds) if wandb else None
         with disk_errors(path):
             forget(path, seeds, at)
             self._file = path.open("a", encoding="utf-8")
         self._board = _board(path.parent / "tb", path)
-        self._wandb = _wandb(wandb, path.parent, seeds) if wandb else None
 
     def write(self, at: Position, values: Values) -> None:
         """`values` have a leading S; what is left of each is a number, or one number for each explorer."""
@@ -108,10 +108,15 @@ def _board(folder: Path, path: Path) -> Any:
 
 def _wandb(project: str, folder: Path, seeds: tuple[int, ...]) -> Any:
     """A run that goes on goes on there too: its id is that of the folder and its seeds."""
+    name = f"{folder.resolve().name}-seeds-{format_seeds(seeds)}"
+    ident = blake2b(f"{folder.resolve()} {name}".encode(), digest_size=8).hexdigest()
+    return load_wandb().init(project=project, dir=str(folder), name=name, id=ident, resume="allow")
+
+
+def load_wandb() -> Any:
+    """Weights & Biases, or the line that says how to install it."""
     try:
         import wandb
     except ImportError:
         raise MissingExtra("--wandb", "wandb") from None
-    name = f"{folder.resolve().name}-seeds-{format_seeds(seeds)}"
-    ident = blake2b(f"{folder.resolve()} {name}".encode(), digest_size=8).hexdigest()
-    return wandb.init(project=project, dir=str(folder), name=name, id=ident, resume="allow")
+    return wandb
