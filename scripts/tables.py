@@ -56,6 +56,29 @@ def gpu_table(document: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def roofline_table(document: dict[str, Any]) -> str:
+    """Lower bounds of the full-size steps, and of the parts of one of them."""
+    lines = [
+        f"{document['rate_tflop_per_s']:.0f} TFLOP/s, {document['bandwidth_tb_per_s']} TB/s.",
+        "",
+        "| | GFLOP | GB | products | arithmetic, ms | at least, ms | measured, ms |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    named = [*document["steps"].items(), *((f"*{name}*", part) for name, part in document["parts"].items())]
+    for name, found in named:
+        measured = f"{found['measured_ms']:.2f}" if "measured_ms" in found else ""
+        cells = (
+            f"{found['gflop']:,.0f}",
+            f"{found['gigabytes']:.1f}",
+            f"{found['products']}",
+            f"{found['arithmetic_ms']:.2f}",
+            f"{found['roofline_ms']:.2f}",
+            measured,
+        )
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def families_table(document: dict[str, Any]) -> str:
     """Environments and steps of the other families' small presets."""
     settings = document["settings"]
@@ -128,6 +151,7 @@ TABLES: dict[str, dict[str, Table]] = {
     "docs/benchmarks.md": {
         "benchmarks/cpu.json": cpu_table,
         "benchmarks/gpu_steps.json": gpu_table,
+        "benchmarks/roofline.json": roofline_table,
         "benchmarks/gpu_families.json": families_table,
     },
     "docs/evidence.md": {"results/short_runs.json": short_runs_table},

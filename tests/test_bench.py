@@ -23,7 +23,7 @@ from cascade.config import (
 )
 from cascade.presets import PRESETS
 from cascade.run.bench import time_calls
-from cascade.run.flops import count_flops
+from cascade.run.flops import Product, count_flops, products
 
 ROOT = Path(__file__).parents[1]
 TINY = RunConfig(
@@ -205,3 +205,11 @@ def either(x):
 )
 def test_operations_are_counted_as_by_hand(function, args, expected):
     assert count_flops(function, *args) == expected
+
+
+def test_bytes_are_those_of_operands_and_result_as_often_as_they_run():
+    def repeated(x, w):
+        return jax.lax.scan(lambda carry, _: (carry @ w, None), x, length=6)[0]
+
+    shapes = jax.ShapeDtypeStruct((5, 7), jnp.bfloat16), jax.ShapeDtypeStruct((7, 7), jnp.bfloat16)
+    assert products(repeated, *shapes) == [Product(6, 2 * 5 * 7 * 7, 2 * (35 + 49 + 35))]
