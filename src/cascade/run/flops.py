@@ -70,7 +70,7 @@ def _shape(variable: Any) -> tuple[int, ...]:
 
 
 def _bytes(equation: core.JaxprEqn) -> int:
-    arrays = [variable.aval for variable in (*equation.invars, *equation.outvars)]
+    arrays: list[Any] = [variable.aval for variable in (*equation.invars, *equation.outvars)]
     return sum(array.size * array.dtype.itemsize for array in arrays)
 
 
