@@ -190,8 +190,11 @@ def summary(seeds: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[str
 
 def main(args: Args) -> None:
     config = preset("demo")
+    # As the preset was before this was measured.
+    agent = replace(config.explore.agent, starts=64)
     config = replace(
         config,
+        explore=replace(config.explore, embedding="final", agent=agent),
         deploy=replace(config.deploy, steps=args.steps),
         ensemble=replace(config.ensemble, units=512, settle=args.settle),
         measure=replace(config.measure, episodes=args.episodes, first=TUNING_LEVELS),

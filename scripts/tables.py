@@ -154,7 +154,10 @@ TABLES: dict[str, dict[str, Table]] = {
         "benchmarks/roofline.json": roofline_table,
         "benchmarks/gpu_families.json": families_table,
     },
-    "docs/evidence.md": {"results/short_runs.json": short_runs_table},
+    "docs/evidence.md": {
+        "results/ablations.json": ablations_table,
+        "results/short_runs.json": short_runs_table,
+    },
 }
 """Which records are shown on which page, and how."""
 
