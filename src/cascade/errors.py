@@ -1,6 +1,11 @@
 """What the user can mend. Everything else is a bug and keeps its traceback."""
 
-from collections.abc import Sequence
+import errno
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CascadeError(Exception):
@@ -24,7 +29,7 @@ class UnknownSetting(CascadeError):
     code = 2
 
     def __init__(self, word: str, command: str, near: Sequence[str] = ()):
-        hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+        hint = did_you_mean(near)
         super().__init__(f"{word} is no setting of `{command}`{hint}; `{command} --help` lists them all")
 
 
@@ -35,3 +40,21 @@ class MissingExtra(CascadeError):
 
     def __init__(self, purpose: str, extra: str):
         super().__init__(f"{purpose} needs the extra '{extra}': pip install 'cascade-rl[{extra}]'")
+
+
+def did_you_mean(near: Sequence[str]) -> str:
+    """The end of a message, with what may have been meant; nothing if there is nothing."""
+    return f" (did you mean {' or '.join(near)}?)" if near else ""
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn a failed write under `path` into one clear line."""
+    try:
+        yield
+    except OSError as error:
+        remedy = "free some space" if error.errno in _NO_SPACE else "make the folder writable"
+        cause = error.strerror or str(error)
+        raise CascadeError(
+            f"{path}: cannot write ({cause}); {remedy} and run the same command again, nothing stored is lost"
+        ) from error

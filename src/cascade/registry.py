@@ -7,7 +7,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
-from cascade.errors import SettingError
+from cascade.errors import SettingError, did_you_mean
 
 
 class Registry(dict[str, Callable[..., Any]]):
@@ -30,8 +30,7 @@ class Registry(dict[str, Callable[..., Any]]):
             return self[name]
         if ":" in name:
             return load(self.setting, name)
-        close = get_close_matches(name, self, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        hint = did_you_mean(get_close_matches(name, self, n=1))
         raise SettingError(self.setting, name, f"one of {', '.join(self)}, or module:function{hint}")
 
 

@@ -10,7 +10,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from cascade.cli.output import console, print_json, say
-from cascade.errors import CascadeError, SettingError
+from cascade.errors import SettingError, disk_errors
 from cascade.seeds import Seeds
 
 if TYPE_CHECKING:
@@ -169,10 +169,8 @@ class Tabular:
         """The document on stdout if asked for; the fuller record, if there is one, in the folder."""
         if self.out is not None:
             path = self.out / "results.json"
-            try:
+            with disk_errors(path):
                 path.write_text(json.dumps(record or document) + "\n", encoding="utf-8")
-            except OSError as error:
-                raise CascadeError(f"--out: cannot write {path} ({error.strerror or error})") from error
             say(f"wrote {path}")
         if self.json:
             print_json(document)

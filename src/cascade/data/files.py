@@ -6,7 +6,6 @@ either nothing or all of it.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import os
@@ -24,24 +23,10 @@ import numpy as np
 from cascade.errors import CascadeError
 
 CHUNK = 8 << 20
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Unusable(CascadeError):
     """A file that cannot be trusted: missing, cut short, altered, or not a plain array."""
-
-
-@contextmanager
-def disk_errors(path: Path) -> Iterator[None]:
-    """Turn a failed write under `path` into one clear line."""
-    try:
-        yield
-    except OSError as error:
-        remedy = "free some space" if error.errno in _NO_SPACE else "make the folder writable"
-        cause = error.strerror or str(error)
-        raise CascadeError(
-            f"{path}: cannot write ({cause}); {remedy} and run the same command again, nothing stored is lost"
-        ) from error
 
 
 @contextmanager

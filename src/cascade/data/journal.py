@@ -18,7 +18,6 @@ from cascade.data.files import (
     ArrayWriter,
     FileEntry,
     Unusable,
-    disk_errors,
     publish,
     remove,
     sync,
@@ -28,7 +27,7 @@ from cascade.data.labels import DTYPE, FOLDER, label_file, record_labels
 from cascade.data.manifest import EPISODES, MANIFEST, Manifest, file_name, row_files
 from cascade.data.shards import Shard, episode_rows, make_table
 from cascade.data.store import Deployment, deployment_folder
-from cascade.errors import CascadeError
+from cascade.errors import CascadeError, disk_errors
 from cascade.specs import EnvSpec, Episode, EpisodeKey
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade.data.files import disk_errors, remove
+from cascade.data.files import remove
 from cascade.data.manifest import file_name, spec_to_json
 from cascade.data.minari_spaces import (
     Convert,
@@ -30,7 +30,7 @@ from cascade.data.minari_spaces import (
     observation_space,
 )
 from cascade.data.store import Deployment, Store
-from cascade.errors import CascadeError, MissingExtra, SettingError
+from cascade.errors import CascadeError, MissingExtra, SettingError, disk_errors
 from cascade.specs import EnvSpec, Episode, EpisodeKey
 
 IDS = ("deployment", "explorer", "lane", "episode")

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from cascade.data.fields import Column, Fields, Spans
-from cascade.data.files import Unusable, check_bytes, disk_errors, open_array, sync
+from cascade.data.files import Unusable, check_bytes, open_array, sync
 from cascade.data.labels import DTYPE, labelled_tasks, open_labels, put_labels
 from cascade.data.manifest import EPISODES, MANIFEST, Manifest, file_name
-from cascade.errors import CascadeError
+from cascade.errors import CascadeError, disk_errors
 from cascade.specs import EnvSpec
 
 _FOLDER = re.compile(r"deploy-(\d{3,})")

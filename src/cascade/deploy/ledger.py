@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Mapping
 
 from cascade.config import DeployConfig
-from cascade.data.files import Unusable, disk_errors, read_json, write_json
+from cascade.data.files import Unusable, read_json, write_json
 from cascade.data.journal import Journal
 from cascade.deploy.faults import Faults
 from cascade.deploy.plan import Plan
 from cascade.deploy.summary import NO_TIME, Progress, Seconds, Summary
 from cascade.deploy.turns import Report
-from cascade.errors import CascadeError
+from cascade.errors import CascadeError, disk_errors
 from cascade.specs import EpisodeKey
 
 NOTES = "collection.json"

@@ -16,7 +16,7 @@ from typing import Any
 
 from cascade.config import EnvConfig
 from cascade.envs.protocol import Environment, Paced
-from cascade.errors import CascadeError, MissingExtra, SettingError
+from cascade.errors import CascadeError, MissingExtra, SettingError, did_you_mean
 from cascade.specs import EnvSpec
 
 ENTRY_POINTS = "cascade.environments"
@@ -75,8 +75,7 @@ def name_of(config: EnvConfig) -> str:
 
 def suggestion(word: str, known: list[str]) -> str:
     """' (did you mean ...?)' with the nearest known words, or nothing."""
-    near = get_close_matches(word, known, n=3, cutoff=0.5)
-    return f" (did you mean {' or '.join(near)}?)" if near else ""
+    return did_you_mean(get_close_matches(word, known, n=3, cutoff=0.5))
 
 
 def _factory(config: EnvConfig) -> Callable[[EnvConfig], Any]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from cascade.errors import CascadeError
+from cascade.errors import CascadeError, disk_errors
 from cascade.report.compare import Group, Member, compare, group
 from cascade.report.compare_page import compare_part
 from cascade.report.html import Part, as_script, select, tag, text
@@ -63,7 +62,7 @@ def build(paths: Sequence[Path], out: Path) -> Built:
         _Work(path, f"run-{i}", f"figures/{folder}", out, _points(len(paths)), PICTURES // len(paths))
         for i, (path, folder) in enumerate(zip(paths, folders, strict=True))
     ]
-    with _writing(out):
+    with disk_errors(out):
         drawn = _each(works)
         members, parts = [member for member, _, _ in drawn], [part for _, part, _ in drawn]
         groups = group(members)
@@ -80,15 +79,6 @@ def build(paths: Sequence[Path], out: Path) -> Built:
 def _records(groups: Sequence[Group]) -> dict[str, list[dict[str, Any]]]:
     several = len({one.environment for one in groups}) > 1
     return {f"{one.label}, {one.environment}" if several else one.label: one.records for one in groups}
-
-
-@contextmanager
-def _writing(out: Path) -> Iterator[None]:
-    """A page that cannot be written is one line."""
-    try:
-        yield
-    except OSError as error:
-        raise CascadeError(f"--out: cannot write into {out} ({error.strerror or error})") from error
 
 
 def _make(out: Path) -> None:

@@ -15,8 +15,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
-from cascade.data.files import disk_errors
-from cascade.errors import CascadeError
+from cascade.errors import CascadeError, disk_errors
 
 KEEP = 2
 logging.getLogger("absl").setLevel(

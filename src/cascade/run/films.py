@@ -11,9 +11,8 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from cascade.config import RunConfig
-from cascade.data.files import disk_errors
 from cascade.deploy.rollout import film, rollout, stage
-from cascade.errors import CascadeError
+from cascade.errors import CascadeError, disk_errors
 from cascade.explore.saved import Behaviour
 from cascade.report import films, predictions
 from cascade.run.api import Run

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from cascade.config import RunConfig
-from cascade.data.files import Unusable, disk_errors, read_json, write_json
+from cascade.data.files import Unusable, read_json, write_json
 from cascade.data.store import Store
-from cascade.errors import CascadeError
+from cascade.errors import CascadeError, disk_errors
 from cascade.run.machine import describe
 from cascade.run.settings import differences, from_document, to_document
 from cascade.seeds import format_seeds

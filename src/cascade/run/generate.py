@@ -21,12 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key, Shaped
 
-from cascade.data.files import Unusable, disk_errors, read_json, write_json
+from cascade.data.files import Unusable, read_json, write_json
 from cascade.data.journal import Journal
 from cascade.data.store import Deployment, deployment_folder
 from cascade.deploy import Plan, Progress, RandomPolicy, collect, vectorise
 from cascade.envs import Vectoriser
-from cascade.errors import CascadeError, SettingError
+from cascade.errors import CascadeError, SettingError, disk_errors
 from cascade.explore.policy import Memory, PopulationPolicy
 from cascade.explore.saved import SETTINGS, Behaviour
 from cascade.run.api import Run

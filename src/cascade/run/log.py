@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade.data.files import disk_errors
-from cascade.errors import MissingExtra
+from cascade.errors import MissingExtra, disk_errors
 from cascade.run.state import PHASES, Position
 from cascade.seeds import format_seeds
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cascade.data.files import disk_errors, one_writer, read_json, write_json
+from cascade.data.files import one_writer, read_json, write_json
+from cascade.errors import disk_errors
 
 FORMAT = 1
 Record = dict[str, Any]

@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 from cascade.config import RunConfig
-from cascade.data.files import disk_errors, write_bytes
-from cascade.errors import CascadeError
+from cascade.data.files import write_bytes
+from cascade.errors import CascadeError, disk_errors
 from cascade.explore.actor import Actor
 from cascade.run import state
 from cascade.run.checkpoint import named_leaves

@@ -19,13 +19,14 @@ import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
 from cascade.config import EnvConfig, RunConfig
-from cascade.data.files import Unusable, disk_errors, one_writer, read_json, write_json
+from cascade.data.files import Unusable, one_writer, read_json, write_json
 from cascade.data.store import Store, deployment_folder
 from cascade.deploy import RandomPolicy
 from cascade.deploy.game import NONE
 from cascade.deploy.play import Judge, Played, play
 from cascade.envs import Vectoriser
 from cascade.envs.vectorise import LaneGroup
+from cascade.errors import disk_errors
 from cascade.explore.policy import PopulationPolicy
 from cascade.explore.saved import Behaviour
 from cascade.run.labelling import label, reward_function, summary_of, upto
