@@ -5,7 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cascade.nn.layers import MLP, Conv, ConvTranspose, LayerNorm, NormGRU, depth_to_space, space_to_depth
+from cascade.nn.layers import (
+    MLP,
+    Conv,
+    ConvTranspose,
+    LayerNorm,
+    NormGRU,
+    depth_to_space,
+    elu,
+    space_to_depth,
+)
 
 DIMS = ("NHWC", "HWIO", "NHWC")
 
@@ -39,6 +48,15 @@ def test_conv_transpose_is_the_gradient_of_a_convolution(size, kernel):
 def test_space_and_depth_invert_each_other():
     x = jax.random.normal(jax.random.key(0), (6, 8, 3))
     np.testing.assert_array_equal(depth_to_space(space_to_depth(x)), x)
+
+
+@pytest.mark.parametrize(("precision", "apart"), [("float32", 2e-7), ("bfloat16", 4e-3)])
+def test_elu_and_its_slope_are_those_of_jax(precision, apart):
+    x = jnp.array([-200.0, -3.0, -1e-3, -0.0, 0.0, 1e-3, 2.0, 200.0], precision)
+    for function, reference in ((elu, jax.nn.elu), *[(jax.vmap(jax.grad(f)) for f in (elu, jax.nn.elu))]):
+        np.testing.assert_allclose(
+            *(np.asarray(f(x), np.float32) for f in (function, reference)), rtol=apart, atol=apart
+        )
 
 
 def test_layer_norm_ignores_scale_and_shift_of_its_input():

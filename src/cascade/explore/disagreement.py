@@ -36,9 +36,8 @@ class Ensemble(eqx.Module):
 
     def predict(self, feature: Float[Array, "*B F"], action: Float[Array, "*B A"]) -> Float[Array, "E *B Z"]:
         """Every member's z_{t+1}, given [h_t, z_t] and the action taken at t."""
-        members = cast(self.members, self.precision)
-        x = jnp.concatenate([feature, action.astype(feature.dtype)], -1)
-        x, members = _aligned(x.astype(self.precision), members)
+        parts = [part.astype(self.precision) for part in (feature, action)]
+        x, members = _aligned(parts, cast(self.members, self.precision))
         return jax.vmap(lambda member: member(x))(members)
 
     def disagreement(self, feature: Float[Array, "*B F"], action: Float[Array, "*B A"]) -> Float[Array, "*B"]:
@@ -55,13 +54,16 @@ class Ensemble(eqx.Module):
         return (variance if self.config.measure == "variance" else jnp.sqrt(variance + 1e-12)).mean(-1)
 
 
-def _aligned(x: Float[Array, "*B I"], members: MLP, multiple: int = 64) -> tuple[Float[Array, "*B J"], MLP]:
-    """Inputs and first weights padded with zeros to a length that matrix units like; the product is the same."""
-    extra = -x.shape[-1] % multiple
-    first = members.hidden[0].weight
-    weight = jnp.pad(first, [(0, 0), (0, extra), (0, 0)])
+def _aligned(
+    parts: list[Float[Array, "*B _"]], members: MLP, multiple: int = 64
+) -> tuple[Float[Array, "*B J"], MLP]:
+    """The members' inputs, side by side, and their first weights, both with zeros up to a length that matrix units
+    like; the product is the same."""
+    extra = -sum(part.shape[-1] for part in parts) % multiple
+    zeros = jnp.zeros((*parts[0].shape[:-1], extra), parts[0].dtype)
+    weight = jnp.pad(members.hidden[0].weight, [(0, 0), (0, extra), (0, 0)])
     members = eqx.tree_at(lambda m: m.hidden[0].weight, members, weight)
-    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, extra)]), members
+    return jnp.concatenate([*parts, zeros], -1), members
 
 
 def loss(

@@ -32,6 +32,7 @@ COMPACT = RunConfig(
         classes=16,
         mlp_layers=2,
         mlp_units=512,
+        unroll=5,
         optimizer=OptimizerConfig(lr=1e-3),
     ),
     # Wider than what it predicts: a narrow member cannot even copy z, and that error hides what is new.

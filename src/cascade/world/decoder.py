@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, Shaped, UInt8
 
 from cascade.config import WorldConfig
 from cascade.nn.distributions import categorical_log_prob, squared_error
-from cascade.nn.layers import MLP, ConvTranspose, LayerNorm, Linear
+from cascade.nn.layers import MLP, ConvTranspose, LayerNorm, Linear, elu
 from cascade.specs import ObservationSpec
 from cascade.world.encoder import DECODER_KERNELS
 
@@ -42,7 +42,7 @@ class ImageDecoder(eqx.Module):
         for index, layer in enumerate(self.layers):
             x = layer(x)
             if index < len(self.layers) - 1:
-                x = jax.nn.elu(self.norms[index](x) if self.norms else x)
+                x = elu(self.norms[index](x) if self.norms else x)
         return x.astype(jnp.float32)
 
     @staticmethod

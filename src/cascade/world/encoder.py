@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, Shaped, UInt8
 
 from cascade.config import WorldConfig
 from cascade.errors import SettingError
-from cascade.nn.layers import MLP, Conv, LayerNorm
+from cascade.nn.layers import MLP, Conv, LayerNorm, elu
 from cascade.specs import ObservationSpec
 
 # Kernels of the decoder's transposed convolutions that end at each image size, from a single pixel.
@@ -50,7 +50,7 @@ class ImageEncoder(eqx.Module):
         x = image.astype(self.layers[0].kernel.dtype) / 255.0 - 0.5
         for index, layer in enumerate(self.layers):
             x = layer(x)
-            x = jax.nn.elu(self.norms[index](x) if self.norms else x)
+            x = elu(self.norms[index](x) if self.norms else x)
         return x.reshape(-1)
 
 
@@ -71,7 +71,7 @@ class FlatEncoder(eqx.Module):
 
     def __call__(self, value: Shaped[Array, "..."]) -> Float[Array, " X"]:
         x = one_hot_grid(value, self.classes) if self.classes else value
-        return jax.nn.elu(self.mlp(x))
+        return elu(self.mlp(x))
 
 
 class Encoder(eqx.Module):

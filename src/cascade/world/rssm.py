@@ -24,7 +24,7 @@ from cascade.nn.distributions import (
     gaussian_parameters,
     one_hot_sample,
 )
-from cascade.nn.layers import Linear, NormGRU
+from cascade.nn.layers import Linear, NormGRU, elu
 
 
 class State(eqx.Module):
@@ -89,7 +89,7 @@ class RSSM(eqx.Module):
 
     def prior(self, deter: Float[Array, "*B D"]) -> Float[Array, "*B K"]:
         """Statistics of p(z | h)."""
-        return self.prior_stats(jax.nn.elu(self.prior_hidden(deter))).astype(jnp.float32)
+        return self.prior_stats(elu(self.prior_hidden(deter))).astype(jnp.float32)
 
     def kl(self, left: Float[Array, "*B K"], right: Float[Array, "*B K"]) -> Float[Array, "*B"]:
         """KL of two statistics, summed over the parts of z."""
@@ -100,7 +100,7 @@ class RSSM(eqx.Module):
 
     def imagine(self, state: State, action: Float[Array, "*B A"], noise: Float[Array, "*B S"]) -> State:
         """One step without an observation: the state after taking `action` in `state`."""
-        x = jax.nn.elu(self.from_stoch(state.stoch) + self.from_action(action))
+        x = elu(self.from_stoch(state.stoch) + self.from_action(action))
         gates = self.cell.norm(self.cell.gates(jnp.concatenate([x, state.deter], -1)))
         deter = self.cell.update(gates, state.deter)
         return State(deter, self.sample(self.prior(deter), noise))
@@ -109,7 +109,7 @@ class RSSM(eqx.Module):
         self, deter: Float[Array, "*B D"], embed: Float[Array, "*B X"], noise: Float[Array, "*B S"]
     ) -> tuple[State, Float[Array, "*B K"]]:
         """The posterior state at h given the observation, and its statistics."""
-        hidden = jax.nn.elu(self.post_deter(deter) + self.post_embed(embed))
+        hidden = elu(self.post_deter(deter) + self.post_embed(embed))
         stats = self.post_stats(hidden).astype(jnp.float32)
         return State(deter, self.sample(stats, noise)), stats
 
@@ -148,10 +148,10 @@ class RSSM(eqx.Module):
         from_action, from_embed, noise, keep = x
         deter = state.deter * jnp.broadcast_to(keep, state.deter.shape)
         stoch = state.stoch * jnp.broadcast_to(keep, state.stoch.shape)
-        inputs = jax.nn.elu(apply("from_stoch", stoch) + from_action)
+        inputs = elu(apply("from_stoch", stoch) + from_action)
         gates = apply("norm", apply("gates", jnp.concatenate([inputs, deter], -1)))
         deter = self.cell.update(gates, deter)
-        hidden = jax.nn.elu(apply("post_deter", deter) + from_embed)
+        hidden = elu(apply("post_deter", deter) + from_embed)
         stats = apply("post_stats", hidden).astype(jnp.float32)
         state = State(deter, self.sample(stats, noise))
         return state, (state, stats)
