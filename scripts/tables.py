@@ -5,11 +5,14 @@ rewrites each table on its page, between its two marks.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cascade.cli.bench import rows
+from cascade.metrics.aggregate import mean_interval
 
 ROOT = Path(__file__).parents[1]
 
@@ -140,7 +143,59 @@ def ablations_table(document: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _interval(found: list[float], unit: float = 1.0, digits: int = 1) -> str:
+def comparison_table(document: dict[str, Any]) -> str:
+    """Methods side by side: coverage at first and at last, goals found, zero-shot success."""
+    lines = [
+        "| method | coverage after the first deployment, % | after the last, % | episodes that found the goal "
+        "| zero-shot success, % |",
+        "|---|---|---|---|---|",
+    ]
+    for name, run in document["runs"].items():
+        cells = (
+            name,
+            _interval(over_seeds(run, "coverage", 0), 100.0),
+            _interval(over_seeds(run, "coverage", -1), 100.0),
+            _interval(over_seeds(run, "rewarding_episodes@reward", -1), digits=0),
+            _interval(over_seeds(run, "success@reward", -1), 100.0),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def deployments_table(document: dict[str, Any]) -> str:
+    """Coverage by deployment; beside it, of what comes last, CASCADE's lead seed by seed."""
+    runs = document["runs"]
+    count = len(next(iter(runs["cascade"]["metrics"]["coverage"].values())))
+    lines = [
+        where(runs["cascade"]["machine"]),
+        "",
+        f"| coverage, % | {' | '.join(f'after {k + 1}' for k in range(count))} | CASCADE's lead after {count} "
+        "| its lead in success, % | seconds |",
+        "|---|" + "---|" * (count + 2) + "---:|",
+    ]
+    for name, run in runs.items():
+        leads = [
+            "" if name == "cascade" else _interval(over_seeds(runs["cascade"], metric, -1, run), 100.0)
+            for metric in ("coverage", "success@reward")
+        ]
+        cells = [_interval(over_seeds(run, "coverage", k), 100.0) for k in range(count)]
+        seconds = sum(sum(phase) for phase in run["seconds"].values())
+        lines.append(f"| {' | '.join([name, *cells, *leads, f'{seconds:.0f}'])} |")
+    return "\n".join(lines) + "\n"
+
+
+def over_seeds(
+    run: dict[str, Any], metric: str, deployment: int, less: dict[str, Any] | None = None
+) -> tuple[float, float, float]:
+    """Mean over seeds and its interval; of the difference from another run's, seed by seed, if given."""
+    values = {seed: series[deployment] for seed, series in run["metrics"][metric].items()}
+    if less is not None:
+        other = less["metrics"][metric]
+        values = {seed: value - other[seed][deployment] for seed, value in values.items()}
+    return mean_interval(np.array([[value] for value in values.values()]))
+
+
+def _interval(found: Sequence[float], unit: float = 1.0, digits: int = 1) -> str:
     """A mean and its interval."""
     mean, low, high = (f"{unit * value:.{digits}f}" for value in found)
     return f"{mean} [{low}, {high}]"
@@ -154,7 +209,9 @@ TABLES: dict[str, dict[str, Table]] = {
         "benchmarks/roofline.json": roofline_table,
         "benchmarks/gpu_families.json": families_table,
     },
+    "README.md": {"results/fourrooms.json": comparison_table},
     "docs/evidence.md": {
+        "results/fourrooms.json": deployments_table,
         "results/ablations.json": ablations_table,
         "results/short_runs.json": short_runs_table,
     },

@@ -171,7 +171,7 @@ def test_the_picture_is_what_the_script_draws(monkeypatch):
         assert (ROOT / f"docs/assets/loop-{name}.svg").read_text(encoding="utf-8") == script.draw(theme)
 
 
-@pytest.mark.parametrize("page", ["docs/benchmarks.md", "docs/evidence.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/benchmarks.md", "docs/evidence.md"])
 def test_tables_are_what_the_script_makes_of_the_records(page, monkeypatch):
     """Every table between its marks; a mark that is missing would change the page, too."""
     monkeypatch.syspath_prepend(ROOT / "scripts")

@@ -16,7 +16,7 @@ def smoke(config: RunConfig | str) -> RunConfig:
     return replace(
         config,
         deployments=2,
-        measure=MeasureConfig(levels=2, episodes=POPULATION, steps=TIME_LIMIT, pictures=1),
+        measure=MeasureConfig(levels=2, steps=TIME_LIMIT, pictures=1),
         model_steps=4,
         explorer_steps=2,
         env=replace(config.env, time_limit=TIME_LIMIT),
