@@ -196,7 +196,7 @@ def main(args: Args) -> None:
         config,
         explore=replace(config.explore, embedding="final", agent=agent),
         deploy=replace(config.deploy, steps=args.steps),
-        ensemble=replace(config.ensemble, units=512, beside=True, settle=args.settle),
+        ensemble=replace(config.ensemble, units=512, settle=args.settle),
         measure=replace(config.measure, episodes=args.episodes, first=TUNING_LEVELS),
     )
     result: dict[str, Any] = {"seeds": {}}

@@ -143,10 +143,7 @@ def main(args: Args) -> None:
     config = preset("demo")
     explore = replace(config.explore, weight=args.weight, diversity=args.diversity)
     env = replace(config.env, id=args.env, time_limit=100)
-    ensemble = replace(config.ensemble, beside=True)
-    config = replace(
-        config, env=env, explore=explore, ensemble=ensemble, deploy=replace(config.deploy, steps=8_000)
-    )
+    config = replace(config, env=env, explore=explore, deploy=replace(config.deploy, steps=8_000))
     result: dict = {
         "machine": describe(),
         "settings": vars(args) | {"seeds": list(args.seeds), "preset": "demo"},

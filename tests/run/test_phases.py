@@ -1,16 +1,13 @@
 """The training phases: what a chunk holds must not matter."""
 
-from dataclasses import replace
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from helpers import SMALL, env_spec, random_batch
 
 from cascade.config import ActorCriticConfig, EnsembleConfig, ExploreConfig, RunConfig
-from cascade.errors import SettingError
 from cascade.explore import population
 from cascade.run.phases import create_models, explorer_phase, model_phase, settling_phase
 
@@ -45,23 +42,6 @@ def test_a_chunk_of_three_equals_three_chunks_of_one():
     assert not np.allclose(
         together.ensemble.model.members.out.weight, models.ensemble.model.members.out.weight
     )
-
-
-def test_an_ensemble_that_is_not_trained_beside_the_model_waits_for_its_own_steps():
-    alone = replace(CONFIG, ensemble=replace(CONFIG.ensemble, beside=False, settle=4))
-    both, models = (
-        jax.jit(partial(create_models, SPEC, config))(key=jax.random.key(0)) for config in (CONFIG, alone)
-    )
-    train = jax.jit(lambda models: model_phase(models, CHUNK, jnp.int32(0), jax.random.key(1)))
-    (after, metrics), (beside, more) = train(models), train(both)
-    assert_close(after.world, beside.world)
-    assert_close(after.ensemble, models.ensemble)
-    assert set(more) - set(metrics) == {"ensemble/loss", "ensemble/grad_norm"}
-
-
-def test_an_ensemble_that_would_never_be_trained_is_refused():
-    with pytest.raises(SettingError, match=r"ensemble\.settle: got 0.*ensemble\.beside"):
-        EnsembleConfig(beside=False)
 
 
 def test_settling_trains_the_ensemble_alone_with_shorter_and_shorter_steps():

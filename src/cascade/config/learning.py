@@ -86,8 +86,6 @@ class EnsembleConfig:
     """units of each layer"""
     measure: Literal["variance", "std"] = "variance"
     """what the members' disagreement is"""
-    beside: bool = True
-    """train it beside the world model; without it, in the steps of `settle` alone"""
     settle: int = 0
     """gradient steps of the ensemble alone, after those of the world model, which is then at rest"""
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=3e-4))
@@ -97,13 +95,7 @@ class EnsembleConfig:
         require("ensemble.members", self.members, self.members >= 2, "at least 2")
         for name in ("layers", "units"):
             require(f"ensemble.{name}", getattr(self, name), getattr(self, name) >= 1, "at least 1")
-        least = 0 if self.beside else 1
-        why = (
-            "0 or more"
-            if self.beside
-            else "at least 1 where ensemble.beside is off: it would never be trained"
-        )
-        require("ensemble.settle", self.settle, self.settle >= least, why)
+        require("ensemble.settle", self.settle, self.settle >= 0, "0 or more")
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,6 @@ def world_model_step(
     spec: EnvSpec, config: RunConfig, *, per_call: int, seeds: int = 1, seconds: float = 0.0
 ) -> Result:
     """Time of one world-model step with its ensemble, `per_call` steps to a compiled call."""
-    config = replace(config, ensemble=replace(config.ensemble, beside=True))
     models = jax.jit(partial(create_models, spec, config))(key=jax.random.key(0))
     chunk, key = random_chunk(spec, config, per_call), jax.random.key(2)
     batch = jax.tree.map(lambda x: x[0], chunk)

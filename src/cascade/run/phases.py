@@ -41,10 +41,8 @@ def create_models(spec: EnvSpec, config: RunConfig, *, key: PRNGKeyArray) -> Mod
 
 
 def model_step(models: Models, batch: Batch, key: PRNGKeyArray) -> tuple[Models, Metrics]:
-    """One step of the world model, and one of an ensemble that trains beside it, on the posteriors just computed."""
+    """One step of the world model, and one of the ensemble on the posteriors it just computed."""
     world, states, metrics = model.step(models.world, batch, key)
-    if not models.ensemble.model.config.beside:
-        return Models(world, models.ensemble), metrics
     action = encode_action(world.model.action, batch.action)
     ensemble, extra = disagreement.step(models.ensemble, states, action, batch.is_first)
     return Models(world, ensemble), metrics | extra
