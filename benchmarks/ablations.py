@@ -194,6 +194,7 @@ def main(args: Args) -> None:
     agent = replace(config.explore.agent, starts=64)
     config = replace(
         config,
+        env=preset("minigrid-fourrooms").env,
         explore=replace(config.explore, embedding="final", agent=agent),
         deploy=replace(config.deploy, steps=args.steps),
         ensemble=replace(config.ensemble, units=512, settle=args.settle),

@@ -39,7 +39,7 @@ OF_RAY = ("/ray/core/src/ray/", "/ray/_private/", "/ray/dashboard/", "ray::")
 
 def config(steps: int) -> RunConfig:
     base = preset("demo")
-    env = replace(base.env, time_limit=EPISODE)
+    env = replace(base.env, id="minigrid:FourRooms-v0", time_limit=EPISODE)
     return replace(base, env=env, deploy=replace(base.deploy, steps=steps))
 
 

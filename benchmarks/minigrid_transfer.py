@@ -63,7 +63,7 @@ def settings(args: Args) -> RunConfig:
     config = preset("demo")
     return replace(
         config,
-        env=replace(config.env, id=args.env),
+        env=replace(config.env, id=args.env, time_limit=0),
         deploy=replace(config.deploy, steps=args.steps),
         world=replace(config.world, discount_scale=args.discount_scale),
         sample=replace(config.sample, prioritize_ends=args.prioritize_ends),

@@ -139,7 +139,7 @@ def test_readme_quotes_the_demo_and_the_measurements():
     assert f"was {one}, {two} and {three}, and {100 * found['random'][-1]:.1f} % for random" in readme
     goals = {name: own["metrics"]["rewarding_episodes@reward"]["0"][-1] for name, own in runs.items()}
     assert "{cascade:.0f} episodes found the goal, and {random:.0f} for random".format(**goals) in readme
-    assert f"in {100 * runs['cascade']['metrics']['success@reward']['0'][-1]:.0f} % of new levels" in readme
+    assert f"in {100 * runs['cascade']['metrics']['success@reward']['0'][-1]:.0f} % of its episodes" in readme
     rooms = json.loads((ROOT / "results/two_rooms.json").read_text())
     seeds = len(rooms["settings"]["seeds"])
     gathered, both = rooms["pp2e"]["all_in_the_richer"], rooms["cascade"]["both_rooms"]
