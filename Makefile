@@ -30,6 +30,7 @@ demo: $(BASE)    ## the whole system in minutes: CASCADE beside random, zero-sho
 	$(BIN)/cascade run demo --out runs/demo/random --method random --model-steps 0 --quiet
 	$(BIN)/cascade run demo --out runs/demo/cascade
 	$(BIN)/cascade transfer runs/demo/cascade
+	$(BIN)/cascade transfer runs/demo/random
 	$(BIN)/cascade report runs/demo/cascade runs/demo/random --out runs/demo/report
 
 test: setup      ## lint, types, import contracts, strict docs, tests

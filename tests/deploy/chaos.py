@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="who is killed")
     parser.add_argument("--out", type=Path, help="JSON to write")
     args = parser.parse_args()
-    config = preset("demo")
+    config = replace(preset("demo"), env=preset("minigrid-fourrooms").env)
     deploy = replace(config.deploy, steps=args.steps, engine="ray", runners=args.runners)
     spec, plan = spec_of(config.env), Plan.of(deploy, seed=0, deployment=1, population=config.population)
     policy, rng = explorers(spec, config), random.Random(args.seed)

@@ -85,6 +85,12 @@ def test_smoke_keeps_the_world_and_shrinks_the_rest(name):
     assert all(after[size] <= before[size] for size in ("deter", "hidden", "stoch", "cnn_depth", "mlp_units"))
 
 
+def test_a_smoke_run_may_have_more_explorers():
+    tiny = smoke("demo")
+    more = replace(tiny, explore=replace(tiny.explore, population=10))
+    assert more.population == 10
+
+
 def test_an_unknown_preset_is_named_with_those_that_exist():
     with pytest.raises(SettingError, match=r"preset: got 'dmeo', expected one of demo, minigrid-fourrooms"):
         preset("dmeo")
