@@ -37,6 +37,7 @@ def tiny(**changes: object) -> RunConfig:
     config = replace(
         config,
         env=EnvConfig("probe:chain", time_limit=8),
+        explore=replace(config.explore, begin="warm"),
         model_steps=16,
         explorer_steps=16,
         checkpoint_seconds=1e9,

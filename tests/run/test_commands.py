@@ -75,7 +75,7 @@ def test_a_record_of_a_sweep(swept, tmp_path, monkeypatch):
     assert (document["command"], set(document["runs"])) == ("as above", {"cascade", "random"})
     found = document["runs"]["cascade"]
     assert (found["method"], found["preset"]) == ("cascade", "demo")
-    assert "env.id: was 'minigrid:FourRooms-v0', now 'probe:chain'" in found["changed"]
+    assert "env.id: was 'minigrid:Empty-16x16-v0', now 'probe:chain'" in found["changed"]
     assert [len(values) for values in found["seconds"].values()] == [2, 2, 2, 2]
     steps = found["metrics"]["steps"]["0"]
     assert steps[1] == 2 * steps[0] > 0
