@@ -99,8 +99,10 @@ def test_help_of_a_command_shows_every_setting(capsys, name):
     [
         ([], ["tabular"]),
         (["dance"], ["dance", "tabular"]),
-        (["tabular", "--hight", "3"], ["--hight", "--height INT"]),
-        (["tabular", "leftover"], ["leftover"]),
+        (["tabular", "--hight", "3"], ["--hight is no setting", "--height?"]),
+        (["tabular", "leftover"], ["leftover is no setting", "cascade tabular --help"]),
+        (["transfer", "runs/any", "--quiet"], ["--quiet is no setting", "cascade transfer --help"]),
+        (["report", "runs/any", "--output=page"], ["--output is no setting", "cascade report --help"]),
         (["tabular", "--height"], ["--height"]),
         (["tabular", "--height", "abc"], ["--height", "abc", "INT"]),
         (["tabular", "--population", "2.5"], ["--population", "2.5", "INT"]),

@@ -16,6 +16,7 @@ from cascade.world.rssm import State
 
 ACTIONS, TRIED, B, T = 6, 4, 8, 10
 CONFIG = EnsembleConfig(members=5, layers=2, units=32, optimizer=OptimizerConfig(lr=3e-3))
+CATEGORICAL = dataclasses.replace(CONFIG, likelihood="categorical")
 learn = jax.jit(disagreement.step)
 
 
@@ -35,12 +36,12 @@ def world_of_actions(seed, actions=TRIED):
     return State(jnp.asarray(deter), jnp.asarray(stoch)), jnp.asarray(hot), jnp.zeros((B, T), bool)
 
 
-def create(seed=0):
-    return jax.jit(lambda key: disagreement.create(SMALL, ACTIONS, CONFIG, key=key))(jax.random.key(seed))
+def create(seed=0, config=CONFIG):
+    return jax.jit(lambda key: disagreement.create(SMALL, ACTIONS, config, key=key))(jax.random.key(seed))
 
 
-def train(change=lambda *data: data, steps=300):
-    learner = create()
+def train(change=lambda *data: data, steps=300, config=CONFIG):
+    learner = create(config=config)
     for i in range(steps):
         learner, metrics = learn(learner, *change(*world_of_actions(i)))
     return learner.model, float(metrics["ensemble/loss"])
@@ -49,6 +50,11 @@ def train(change=lambda *data: data, steps=300):
 @pytest.fixture(scope="module")
 def trained():
     return train()
+
+
+@pytest.fixture(scope="module")
+def trained_categorical():
+    return train(config=CATEGORICAL)
 
 
 def sigma_by_action(ensemble):
@@ -63,6 +69,29 @@ def test_members_disagree_about_actions_never_tried(trained):
     before, after = sigma_by_action(create().model), sigma_by_action(trained[0])
     assert after[TRIED:].min() > 10.0 * after[:TRIED].max()
     assert after[:TRIED].max() < 0.1 * before.min()
+
+
+def test_distributions_agree_far_better_about_what_is_certain(trained, trained_categorical):
+    """The same training, in a world where an action decides the next state: members that say how likely each class
+    is come to agree about actions that were tried, and disagree no less about the others."""
+    before, after = (sigma_by_action(e) for e in (create(config=CATEGORICAL).model, trained_categorical[0]))
+    assert after[TRIED:].min() > before.max()
+    numbers = sigma_by_action(trained[0])
+    assert after[:TRIED].max() < 0.01 * numbers[:TRIED].max()
+    assert after[TRIED:].min() > 0.3 * numbers[TRIED:].min()
+
+
+def test_categorical_members_predict_distributions():
+    ensemble = create(config=CATEGORICAL).model
+    states, action, first = world_of_actions(0)
+    probs = np.asarray(ensemble.predict(states.feature, action)).reshape(5, B, T, SMALL.stoch, SMALL.classes)
+    np.testing.assert_allclose(probs.sum(-1), 1.0, rtol=1e-5)
+    assert probs.min() > 0.0
+    # The loss, looked up class by class instead of multiplied out.
+    hot = np.asarray(states.stoch).reshape(B, T, SMALL.stoch, SMALL.classes)[:, 1:]
+    chosen = np.take_along_axis(probs[:, :, :-1], hot.argmax(-1)[None, ..., None], -1)
+    expected = -np.log(chosen).sum((0, 3, 4)).mean()
+    np.testing.assert_allclose(disagreement.loss(ensemble, states, action, first), expected, rtol=1e-5)
 
 
 def test_it_is_the_action_at_t_that_counts(trained):
@@ -115,10 +144,10 @@ def test_no_gradient_of_the_ensemble_reaches_the_world_model():
 
 
 @pytest.mark.parametrize("measure", ["variance", "std"])
-def test_disagreement_is_the_mean_over_z_of_the_spread_of_members(measure):
-    config = dataclasses.replace(CONFIG, measure=measure)
-    create = jax.jit(lambda key: disagreement.create(SMALL, ACTIONS, config, key=key))
-    ensemble = create(jax.random.key(1)).model
+@pytest.mark.parametrize("likelihood", ["gaussian", "categorical"])
+def test_disagreement_is_the_mean_over_z_of_the_spread_of_members(measure, likelihood):
+    config = dataclasses.replace(CONFIG, measure=measure, likelihood=likelihood)
+    ensemble = create(1, config).model
     states, action, _ = world_of_actions(0)
     predictions = np.asarray(ensemble.predict(states.feature, action), np.float64)
     spread = {"variance": np.var, "std": np.std}[measure](predictions, axis=0).mean(-1)

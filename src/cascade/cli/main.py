@@ -67,25 +67,28 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def parse(args: Sequence[str]) -> Any:
     """The command that the words ask for. Those with a preset's values as defaults are read in two steps."""
-    if args and args[0] == "run":
+    name = args[0] if args else ""
+    if name == "run":
         default, rest = prepare(args[1:])
-        return _read(default, run.USAGE, rest)
-    if args and args[0] == "sweep":
-        name, config, rest = chosen(args[1:], {"--env": "--env.id"})
-        return _read(Sweep(config=config, preset=name), sweep.USAGE, rest)
+        return _read(Run, rest, default, run.USAGE)
+    if name == "sweep":
+        preset, config, rest = chosen(args[1:], {"--env": "--env.id"})
+        return _read(Sweep, rest, Sweep(config=config, preset=preset), sweep.USAGE)
+    if name in COMMANDS:
+        return _read(COMMANDS[name], args[1:])
     return subcommand_cli_from_dict(COMMANDS, prog="cascade", description=DESCRIPTION, args=args)
 
 
-def _read(default: Run | Sweep, usage: str, args: Sequence[str]) -> Run | Sweep:
+def _read(kind: Any, args: Sequence[str], default: Any = None, usage: str = "") -> Any:
     """The command with these words; settings that are not named keep their defaults."""
-    kind = type(default)
-    prog, words = f"cascade {kind.__name__.lower()}", f"{inspect.getdoc(kind)}\n{usage}"
+    prog, words = f"cascade {kind.__name__.lower()}", f"{inspect.getdoc(kind)}\n{usage}".rstrip()
+    given = {} if default is None else {"default": default}
     command, unknown = tyro.cli(
-        kind, prog=prog, description=words, default=default, args=args, return_unknown_args=True
+        kind, prog=prog, description=words, args=args, return_unknown_args=True, **given
     )
     if unknown:
         word = unknown[0].partition("=")[0]
-        raise UnknownSetting(word, prog, _near(word, list(_names(asdict(default)))))
+        raise UnknownSetting(word, prog, _near(word, list(_names(asdict(command)))))
     return command
 
 

@@ -84,6 +84,8 @@ class EnsembleConfig:
     """hidden layers of each"""
     units: int = 400
     """units of each layer"""
+    likelihood: Literal["gaussian", "categorical"] = "gaussian"
+    """what members say of the next z: each of its numbers, or how likely each class of each categorical is"""
     measure: Literal["variance", "std"] = "variance"
     """what the members' disagreement is"""
     settle: int = 0

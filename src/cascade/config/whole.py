@@ -54,6 +54,9 @@ class RunConfig:
         require("checkpoint-seconds", self.checkpoint_seconds, self.checkpoint_seconds >= 0, "0 or more")
         require("devices", self.devices, self.devices >= 0, "0 (all accelerators) or more")
         require("max-skipped", self.max_skipped, self.max_skipped >= 0, "0 or more")
+        likelihood = self.ensemble.likelihood
+        fits = likelihood == "gaussian" or self.world.latent == "discrete"
+        require("ensemble.likelihood", likelihood, fits, "gaussian for a Gaussian latent (world.latent)")
         episodes = self.measure.episodes
         fits = episodes == 0 or episodes >= self.population
         require("measure.episodes", episodes, fits, f"0, or one for each of {self.population} explorers")

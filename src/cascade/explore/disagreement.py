@@ -1,6 +1,9 @@
 """Information gain: an ensemble of one-step models, and where they disagree.
 
 member_e(h_t, z_t, a_t) predicts z_{t+1}, with a_t the action taken AT t        sigma(s, a) = Var_e
+
+What a member predicts is the mean of z_{t+1}: number by number, or as one distribution for each categorical of z. A
+distribution comes to rest at exactly 0 and 1 where the next state is certain, so that the members then agree.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ class Ensemble(eqx.Module):
 
     members: MLP
     config: EnsembleConfig = eqx.field(static=True)
+    classes: int = eqx.field(static=True)
     precision: str = eqx.field(static=True)
 
     def __init__(self, world: WorldConfig, actions: int, config: EnsembleConfig, *, key: PRNGKeyArray):
@@ -32,13 +36,24 @@ class Ensemble(eqx.Module):
             return MLP(inputs, stoch_size(world), config.layers, config.units, key=key)
 
         self.members = jax.vmap(member)(jax.random.split(key, config.members))
-        self.config, self.precision = config, world.precision
+        self.config, self.classes, self.precision = config, world.classes, world.precision
 
-    def predict(self, feature: Float[Array, "*B F"], action: Float[Array, "*B A"]) -> Float[Array, "E *B Z"]:
-        """Every member's z_{t+1}, given [h_t, z_t] and the action taken at t."""
+    def outputs(self, feature: Float[Array, "*B F"], action: Float[Array, "*B A"]) -> Float[Array, "E *B Z"]:
+        """What the members' last layers say: z_{t+1} itself, or its logits."""
         parts = [part.astype(self.precision) for part in (feature, action)]
         x, members = _aligned(parts, cast(self.members, self.precision))
         return jax.vmap(lambda member: member(x))(members)
+
+    def predict(self, feature: Float[Array, "*B F"], action: Float[Array, "*B A"]) -> Float[Array, "E *B Z"]:
+        """Every member's z_{t+1}, given [h_t, z_t] and the action taken at t."""
+        outputs = self.outputs(feature, action)
+        if self.config.likelihood == "gaussian":
+            return outputs
+        return jax.nn.softmax(self.by_class(outputs)).reshape(outputs.shape)
+
+    def by_class(self, z: Float[Array, "*B Z"]) -> Float[Array, "*B S C"]:
+        """The classes of each categorical of z along an axis of their own, in float32."""
+        return z.astype(jnp.float32).reshape(*z.shape[:-1], -1, self.classes)
 
     def disagreement(self, feature: Float[Array, "*B F"], action: Float[Array, "*B A"]) -> Float[Array, "*B"]:
         """sigma(s, a): variance (or standard deviation) over members, mean over the dimensions of z."""
@@ -69,14 +84,19 @@ def _aligned(
 def loss(
     ensemble: Ensemble, states: State, action: Float[Array, "B T A"], is_first: Bool[Array, "B T"]
 ) -> Float[Array, ""]:
-    """Squared error of every member, summed over members so that each trains alone.
+    """-log p(z_{t+1}) of every member, summed over members so that each trains alone.
 
     A pair whose second half starts another episode is not a transition and does not count.
     """
     feature = states.feature
-    predictions = ensemble.predict(feature[:, :-1], action[:, :-1]).astype(jnp.float32)
+    outputs = ensemble.outputs(feature[:, :-1], action[:, :-1]).astype(jnp.float32)
     target = jax.lax.stop_gradient(states.stoch[:, 1:]).astype(jnp.float32)
-    error = squared_error(predictions, jnp.broadcast_to(target, predictions.shape)).sum(-1)
+    target = jnp.broadcast_to(target, outputs.shape)
+    if ensemble.config.likelihood == "gaussian":
+        error = squared_error(outputs, target).sum(-1)
+    else:
+        log_probs = jax.nn.log_softmax(ensemble.by_class(outputs))
+        error = -(ensemble.by_class(target) * log_probs).sum((-2, -1))
     real = 1.0 - is_first[:, 1:].astype(jnp.float32)
     weighted = error * jnp.broadcast_to(real, error.shape)
     return weighted.sum() / jnp.maximum(real.sum(), 1.0)

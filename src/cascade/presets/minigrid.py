@@ -38,7 +38,9 @@ COMPACT = RunConfig(
         optimizer=OptimizerConfig(lr=1e-3),
     ),
     # Wider than what it predicts: a narrow member cannot even copy z, and that error hides what is new.
-    ensemble=EnsembleConfig(layers=2, units=512, settle=2_000, optimizer=OptimizerConfig(lr=1e-3)),
+    ensemble=EnsembleConfig(
+        layers=2, units=512, likelihood="categorical", settle=2_000, optimizer=OptimizerConfig(lr=1e-3)
+    ),
     # Chosen by benchmarks/ablations.py, on levels that nothing is reported on.
     explore=ExploreConfig(
         weight=0.1,
