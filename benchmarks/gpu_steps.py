@@ -25,10 +25,23 @@ def population(config: RunConfig, size: int, starts: int) -> RunConfig:
     return replace(config, explore=replace(config.explore, population=size, agent=agent))
 
 
+def compact_model() -> RunConfig:
+    """A small symbolic model whose sizes stay as they are, whatever the presets become."""
+    given = preset("minigrid-fourrooms")
+    agent = replace(given.explore.agent, starts=128)
+    return replace(
+        given,
+        sample=replace(given.sample, batch=16, length=40),
+        world=replace(given.world, deter=256, hidden=256, mlp_units=256),
+        ensemble=replace(given.ensemble, units=256),
+        explore=replace(given.explore, agent=agent),
+    )
+
+
 def cases(smoke: bool) -> dict[str, tuple]:
     full = RunConfig(env=EnvConfig(), sample=SampleConfig(batch=16, length=50))
     full = replace(full, world=replace(full.world, unroll=5))
-    compact = preset("minigrid-fourrooms")
+    compact = compact_model()
     if smoke:
         full = replace(
             full, world=replace(preset("demo").world, cnn_depth=4), sample=SampleConfig(batch=2, length=5)

@@ -209,9 +209,10 @@ TABLES: dict[str, dict[str, Table]] = {
         "benchmarks/roofline.json": roofline_table,
         "benchmarks/gpu_families.json": families_table,
     },
-    "README.md": {"results/fourrooms.json": comparison_table},
+    "README.md": {"results/fourrooms.json": comparison_table, "results/multiroom.json": comparison_table},
     "docs/evidence.md": {
         "results/fourrooms.json": deployments_table,
+        "results/multiroom.json": deployments_table,
         "results/ablations.json": ablations_table,
         "results/short_runs.json": short_runs_table,
     },
