@@ -64,7 +64,7 @@ COMPACT = RunConfig(
             layers=2,
             units=256,
             starts=256,
-            entropy=1e-3,  # with a discount of 0.99, 1e-2 would pay as much as a wasted step costs
+            entropy=1e-2,
             actor=OptimizerConfig(lr=3e-4),
             critic=OptimizerConfig(lr=3e-4),
         ),
@@ -89,7 +89,7 @@ DEMO = replace(
         precision="float32",
         unroll=4,
     ),
-    ensemble=replace(COMPACT.ensemble, members=4, units=384, settle=400),
+    ensemble=replace(COMPACT.ensemble, members=4, units=384, likelihood="gaussian", settle=400),
     explore=replace(
         COMPACT.explore,
         population=4,
