@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from helpers import SMALL, env_spec, random_batch
 
-from cascade.config import EnsembleConfig, OptimizerConfig
+from cascade.config import EnsembleConfig, OptimizerConfig, RunConfig
+from cascade.errors import SettingError
 from cascade.explore import disagreement
 from cascade.world import model
 from cascade.world.model import encode_action
@@ -92,6 +93,11 @@ def test_categorical_members_predict_distributions():
     chosen = np.take_along_axis(probs[:, :, :-1], hot.argmax(-1)[None, ..., None], -1)
     expected = -np.log(chosen).sum((0, 3, 4)).mean()
     np.testing.assert_allclose(disagreement.loss(ensemble, states, action, first), expected, rtol=1e-5)
+
+
+def test_a_gaussian_latent_has_no_classes_to_predict():
+    with pytest.raises(SettingError, match="ensemble.likelihood: got .*categorical.*world.latent"):
+        RunConfig(world=dataclasses.replace(SMALL, latent="gaussian"), ensemble=CATEGORICAL)
 
 
 def test_it_is_the_action_at_t_that_counts(trained):
