@@ -144,7 +144,7 @@ def test_readme_quotes_the_demo_and_the_measurements():
     goals = [others["rewarding_episodes@reward"][seed][-1] for seed in "12"]
     assert goals[0] == 0.0
     assert f"found the goal in {goals[1]:.0f} episodes" in readme
-    assert f"its policy in {100 * others['success@reward']['2'][-1]:.0f} % of them" in readme
+    assert f"its policy in {100 * others['success@reward']['2'][-1]:.0f} % of those" in readme
     rooms = json.loads((ROOT / "results/two_rooms.json").read_text())
     seeds = len(rooms["settings"]["seeds"])
     gathered, both = rooms["pp2e"]["all_in_the_richer"], rooms["cascade"]["both_rooms"]

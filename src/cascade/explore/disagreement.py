@@ -3,7 +3,7 @@
 member_e(h_t, z_t, a_t) predicts z_{t+1}, with a_t the action taken AT t        sigma(s, a) = Var_e
 
 What a member predicts is the mean of z_{t+1}: number by number, or as one distribution for each categorical of z. A
-distribution comes to rest at exactly 0 and 1 where the next state is certain, so that the members then agree.
+distribution comes to rest at 0 and 1 where the next state is certain, so that the members then agree.
 """
 
 from __future__ import annotations
