@@ -96,7 +96,7 @@ def test_categorical_members_predict_distributions():
 
 
 def test_a_gaussian_latent_has_no_classes_to_predict():
-    with pytest.raises(SettingError, match="ensemble.likelihood: got .*categorical.*world.latent"):
+    with pytest.raises(SettingError, match=r"ensemble\.likelihood: got .*categorical.*world\.latent"):
         RunConfig(world=dataclasses.replace(SMALL, latent="gaussian"), ensemble=CATEGORICAL)
 
 
