@@ -48,6 +48,21 @@ def test_symbols_equal_minigrids_own(name):
             assert step.info["agent_dir"] == raw.unwrapped.agent_dir
 
 
+@pytest.mark.parametrize("observation", ["grid", "image"])
+def test_the_compass_is_minigrids_own(observation):
+    env = make(EnvConfig("minigrid:FourRooms-v0?compass=shown", observation=observation, time_limit=30))
+    plain = make(EnvConfig("minigrid:FourRooms-v0", observation=observation, time_limit=30))
+    assert set(env.spec.observations) == {observation, "compass"}
+    assert set(plain.spec.observations) == {observation}
+    ways, raw = set(), gym.make("MiniGrid-FourRooms-v0")
+    for (obs, *_), step in play(env, raw, 3, 30, np.random.default_rng(2)):
+        assert step.obs["compass"].shape == env.spec.observations["compass"].shape
+        assert step.obs["compass"].item() == obs["direction"]
+        ways.add(obs["direction"])
+    assert ways == {0, 1, 2, 3}
+    np.testing.assert_array_equal(env.reset(4).obs[observation], plain.reset(4).obs[observation])
+
+
 @pytest.mark.parametrize("name", ["FourRooms-v0", "DoorKey-8x8-v0", "Dynamic-Obstacles-8x8-v0"])
 def test_pictures_equal_minigrids_own(name):
     env = make(EnvConfig(id=f"minigrid:{name}", observation="image"))
@@ -172,3 +187,6 @@ def test_unusable_settings_are_named():
         make(EnvConfig(observation="image", image_size=20))
     with pytest.raises(SettingError, match="did you mean FourRooms-v0"):
         make(EnvConfig(id="minigrid:FourRoom-v0"))
+    for query in ("compass=seen", "compass", "draw=fast"):
+        with pytest.raises(SettingError, match=r"env\.id.*compass=hidden or compass=shown"):
+            make(EnvConfig(id=f"minigrid:FourRooms-v0?{query}"))

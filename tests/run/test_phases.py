@@ -5,9 +5,11 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from helpers import SMALL, env_spec, random_batch
 
 from cascade.config import ActorCriticConfig, EnsembleConfig, ExploreConfig, RunConfig
+from cascade.errors import SettingError
 from cascade.explore import population
 from cascade.run.phases import create_models, explorer_phase, model_phase, settling_phase
 
@@ -42,6 +44,30 @@ def test_a_chunk_of_three_equals_three_chunks_of_one():
     assert not np.allclose(
         together.ensemble.model.members.out.weight, models.ensemble.model.members.out.weight
     )
+
+
+def test_without_an_ensemble_beside_it_the_world_model_learns_the_same():
+    models = jax.jit(partial(create_models, SPEC, CONFIG))(key=jax.random.key(0))
+    train = jax.jit(partial(model_phase, key=jax.random.key(1)), static_argnames="beside")
+    both, _ = train(models, CHUNK, jnp.int32(0))
+    alone, metrics = train(models, CHUNK, jnp.int32(0), beside=False)
+    assert_close(alone.world, both.world)
+    for before, after in zip(jax.tree.leaves(models.ensemble), jax.tree.leaves(alone.ensemble), strict=True):
+        np.testing.assert_array_equal(before, after)
+    assert "loss" in metrics
+    assert not any(name.startswith("ensemble/") for name in metrics)
+
+
+def test_who_trains_an_ensemble_and_when():
+    def when(method, **settings):
+        config = RunConfig(method=method, ensemble=EnsembleConfig(**settings))
+        return config.trains_beside, config.settling_steps
+
+    assert when("cascade", settle=5) == (True, 5)
+    assert when("cascade", settle=5, beside=False) == (False, 5)
+    assert when("random", settle=5) == (False, 0), "nobody explores by it"
+    with pytest.raises(SettingError, match=r"ensemble\.beside: got False.*ensemble\.settle"):
+        when("cascade", beside=False)
 
 
 def test_settling_trains_the_ensemble_alone_with_shorter_and_shorter_steps():

@@ -88,6 +88,8 @@ class EnsembleConfig:
     """what members say of the next z: each of its numbers, or how likely each class of each categorical is"""
     measure: Literal["variance", "std"] = "variance"
     """what the members' disagreement is"""
+    beside: bool = True
+    """train it beside the world model; otherwise only in the steps of settle, and the world model trains faster"""
     settle: int = 0
     """gradient steps of the ensemble alone, after those of the world model, which is then at rest"""
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=3e-4))

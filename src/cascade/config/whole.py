@@ -57,6 +57,8 @@ class RunConfig:
         likelihood = self.ensemble.likelihood
         fits = likelihood == "gaussian" or self.world.latent == "discrete"
         require("ensemble.likelihood", likelihood, fits, "gaussian for a Gaussian latent (world.latent)")
+        beside, settle = self.ensemble.beside, self.ensemble.settle
+        require("ensemble.beside", beside, beside or settle > 0, "true, or ensemble.settle of 1 or more")
         episodes = self.measure.episodes
         fits = episodes == 0 or episodes >= self.population
         require("measure.episodes", episodes, fits, f"0, or one for each of {self.population} explorers")
@@ -65,6 +67,11 @@ class RunConfig:
     def population(self) -> int:
         """How many explorers the method has."""
         return 1 if self.method in ("p2e", "random") else self.explore.population
+
+    @property
+    def trains_beside(self) -> bool:
+        """Whether the ensemble trains beside the world model; not where nobody explores by it."""
+        return self.ensemble.beside and self.method != "random"
 
     @property
     def settling_steps(self) -> int:

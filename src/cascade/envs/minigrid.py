@@ -1,4 +1,7 @@
-"""MiniGrid: the agent's partial view, as symbols or as a picture. The compass and the mission are not shown.
+"""MiniGrid: the agent's partial view, as symbols or as a picture. The mission is not shown.
+
+`?compass=shown` adds which way the agent looks, as MiniGrid's own observations do: a part of its own, 0 to 3 for
+east, south, west and north. An agent that only sees its view has to count its turns.
 
 `MultiRoom-N4-S5-v0`, in spite of its name, has six rooms and a limit of 120 steps; `-v1` has the four rooms
 of its name and a limit of 80. FourRooms has a limit of 100. Other ids are MiniGrid's own.
@@ -16,6 +19,7 @@ import os
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 
 from typing import Any, Literal
+from urllib.parse import parse_qsl
 
 import gymnasium as gym
 import minigrid
@@ -38,11 +42,13 @@ PREFIX = "MiniGrid-"
 CLASSES = (len(OBJECT_TO_IDX), len(COLOR_TO_IDX), 4)
 UNSEEN, AGENT = OBJECT_TO_IDX["unseen"], OBJECT_TO_IDX["agent"]
 UP = 3
+COMPASS = ("hidden", "shown")
 
 
 def make(config: EnvConfig) -> Environment:
-    """`minigrid:FourRooms-v0` or, in full, `minigrid:MiniGrid-FourRooms-v0`."""
-    name = name_of(config)
+    """`minigrid:FourRooms-v0`, in full `minigrid:MiniGrid-FourRooms-v0`, or `minigrid:FourRooms-v0?compass=shown`."""
+    name, _, query = name_of(config).partition("?")
+    compass = _shows_compass(query, config)
     spec = gym.registry.get(name) or gym.registry.get(PREFIX + name)
     if spec is None or not str(spec.entry_point).startswith(f"{minigrid.__name__}."):
         known = [key.removeprefix(PREFIX) for key in gym.registry if key.startswith(PREFIX)]
@@ -52,18 +58,27 @@ def make(config: EnvConfig) -> Environment:
     options = dict(spec.kwargs)
     if config.time_limit:
         options["max_steps"] = config.time_limit * config.action_repeat
-    return MiniGrid(load_env_creator(spec.entry_point)(**options), config)
+    return MiniGrid(load_env_creator(spec.entry_point)(**options), config, compass)
+
+
+def _shows_compass(query: str, config: EnvConfig) -> bool:
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    compass = options.pop("compass", COMPASS[0])
+    if options or compass not in COMPASS:
+        raise SettingError("env.id", config.id, "after the question mark compass=hidden or compass=shown")
+    return compass == "shown"
 
 
 class MiniGrid:
     """One MiniGrid world. `info` says where the agent is: `agent_pos` (x, y) and `agent_dir`."""
 
-    def __init__(self, env: MiniGridEnv, config: EnvConfig):
+    def __init__(self, env: MiniGridEnv, config: EnvConfig, compass: bool = False):
         if config.observation == "vector":
             raise SettingError("env.observation", "vector", f"auto, grid or image for {config.id}")
         self.env = env
         self._part: Literal["image", "grid"] = "image" if config.observation == "image" else "grid"
         self._size = config.image_size
+        self._compass = compass
         view = env.agent_view_size
         if self._part == "image" and self._size < 4 * view:
             raise SettingError(
@@ -73,9 +88,12 @@ class MiniGrid:
             env.gen_obs = View(env)  # the same view, several times faster
         shape = (self._size, self._size, 3) if self._part == "image" else (view, view, 3)
         classes = CLASSES if self._part == "grid" else ()
+        parts: dict[str, ObservationSpec] = {self._part: ObservationSpec(self._part, shape, classes)}
+        if compass:
+            parts["compass"] = ObservationSpec("grid", (1, 1, 1), (4,))
         self.spec = EnvSpec(
             name=config.id,
-            observations={self._part: ObservationSpec(self._part, shape, classes)},
+            observations=parts,
             action=ActionSpec("discrete", int(env.action_space.n)),
             tasks=(TASK,),
             info={"agent_pos": ArraySpec((2,), "int16"), "agent_dir": ArraySpec((), "int8")},
@@ -105,8 +123,11 @@ class MiniGrid:
             "agent_pos": np.array(env.agent_pos, np.int16),
             "agent_dir": np.array(env.agent_dir, np.int8),
         }
+        parts: dict[str, np.ndarray] = {self._part: symbols}
+        if self._compass:
+            parts["compass"] = np.full((1, 1, 1), env.agent_dir, np.uint8)
         # A goal reached on the last step allowed is an end, not a cut.
-        return Timestep({self._part: symbols}, {TASK: reward}, terminated, truncated and not terminated, info)
+        return Timestep(parts, {TASK: reward}, terminated, truncated and not terminated, info)
 
 
 def reachable_cells(env: Environment) -> np.ndarray:

@@ -98,12 +98,13 @@ def _stack(tree: Any, seeds: int) -> Any:
 def world_model_step(
     spec: EnvSpec, config: RunConfig, *, per_call: int, seeds: int = 1, seconds: float = 0.0
 ) -> Result:
-    """Time of one world-model step with its ensemble, `per_call` steps to a compiled call."""
+    """Time of one world-model step, with the ensemble if it trains beside it; `per_call` steps to a compiled call."""
     models = jax.jit(partial(create_models, spec, config))(key=jax.random.key(0))
     chunk, key = random_chunk(spec, config, per_call), jax.random.key(2)
     batch = jax.tree.map(lambda x: x[0], chunk)
-    flops = seeds * count_flops(model_step, models, batch, key)
-    phase = _seeded(lambda models, chunk: model_phase(models, chunk, jnp.int32(0), key), seeds)
+    beside = config.trains_beside
+    flops = seeds * count_flops(partial(model_step, beside=beside), models, batch, key)
+    phase = _seeded(lambda models, chunk: model_phase(models, chunk, jnp.int32(0), key, beside), seeds)
     run = jax.jit(phase, donate_argnums=0)
     state, chunk = [_stack(models, seeds)], _stack(chunk, seeds)
 

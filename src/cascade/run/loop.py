@@ -115,7 +115,7 @@ class Loop:
                     self.watch.note(summary.message)
 
     def train_models(self) -> None:
-        """The world model and the ensemble beside it; at last the ensemble alone, if so set."""
+        """The world model, and the ensemble beside it or not; at last the ensemble alone, if so set."""
         samplers, steps, settle = self._data(), self.config.model_steps, self.config.settling_steps
         keys = folded(self.keys, MODEL, self.at.deployment)
         size, total = steps_per_call(self.spec, steps), steps + settle
@@ -125,9 +125,10 @@ class Loop:
         for step, count in (*chunks(self.at.step, steps, size), *alone):
             chunk = self.spread.batches(samplers.chunk(step, count))
             job = (self.state.models, chunk, jnp.int32(step), keys)
-            models, metrics = (
-                train_models(*job) if step < steps else settle_ensembles(*job, span=(steps, settle))
-            )
+            if step < steps:
+                models, metrics = train_models(*job, beside=self.config.trains_beside)
+            else:
+                models, metrics = settle_ensembles(*job, span=(steps, settle))
             self.state = State(models, self.state.explorers)
             self._trained(step + count, total, metrics)
         self._check_skipped()

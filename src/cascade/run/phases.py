@@ -27,7 +27,7 @@ from cascade.world.rssm import State
 
 
 class Models(eqx.Module):
-    """What the first phase trains: the world model, and the ensemble beside it."""
+    """What the first phase trains: the world model, and the ensemble beside or after it."""
 
     world: Learner[WorldModel]
     ensemble: Learner[Ensemble]
@@ -40,22 +40,26 @@ def create_models(spec: EnvSpec, config: RunConfig, *, key: PRNGKeyArray) -> Mod
     return Models(world, disagreement.create(config.world, spec.action.size, config.ensemble, key=second))
 
 
-def model_step(models: Models, batch: Batch, key: PRNGKeyArray) -> tuple[Models, Metrics]:
-    """One step of the world model, and one of the ensemble on the posteriors it just computed."""
+def model_step(
+    models: Models, batch: Batch, key: PRNGKeyArray, beside: bool = True
+) -> tuple[Models, Metrics]:
+    """One step of the world model, and one of the ensemble beside it on the posteriors it just computed."""
     world, states, metrics = model.step(models.world, batch, key)
+    if not beside:
+        return Models(world, models.ensemble), metrics
     action = encode_action(world.model.action, batch.action)
     ensemble, extra = disagreement.step(models.ensemble, states, action, batch.is_first)
     return Models(world, ensemble), metrics | extra
 
 
 def model_phase(
-    models: Models, chunk: Batch, step: Int[Array, ""], key: PRNGKeyArray
+    models: Models, chunk: Batch, step: Int[Array, ""], key: PRNGKeyArray, beside: bool = True
 ) -> tuple[Models, Metrics]:
     """One step for each batch of a chunk [K, B, T], the first being step `step`; metrics are their means."""
 
     def body(models: Models, x: tuple[Array, Batch]) -> tuple[Models, Metrics]:
         index, batch = x
-        return model_step(models, batch, jax.random.fold_in(key, index))
+        return model_step(models, batch, jax.random.fold_in(key, index), beside)
 
     return repeat(body, models, (step + jnp.arange(chunk.is_first.shape[0]), chunk))
 

@@ -32,13 +32,13 @@ def over_seeds(function: Callable[..., Any], *args: Any) -> Any:
     return jax.tree.map(lambda x: x[None], function(*jax.tree.map(lambda x: x[0], args)))
 
 
-@partial(jax.jit, donate_argnums=0)
+@partial(jax.jit, donate_argnums=0, static_argnames="beside")
 def train_models(
-    models: Models, chunk: Batch, step: Int[Array, ""], keys: Key[Array, " S"]
+    models: Models, chunk: Batch, step: Int[Array, ""], keys: Key[Array, " S"], beside: bool = True
 ) -> tuple[Models, Metrics]:
-    """One model step for each batch of a chunk [S, K, B, T]."""
+    """One model step for each batch of a chunk [S, K, B, T], and one of the ensemble beside it, or not."""
     out: tuple[Models, Metrics] = over_seeds(
-        lambda models, chunk, key: model_phase(models, chunk, step, key), models, chunk, keys
+        lambda models, chunk, key: model_phase(models, chunk, step, key, beside), models, chunk, keys
     )
     return out
 
