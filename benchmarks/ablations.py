@@ -1,6 +1,8 @@
-"""What makes explorers cover FourRooms? Populations trained in the same world model, sent to the same levels.
+r"""What makes explorers cover FourRooms? Populations trained in the same world model, sent to the same levels.
 
     python benchmarks/ablations.py --seeds 1-5 --out results/ablations.json
+    python benchmarks/ablations.py --seeds 1-5 --likelihood categorical --only cascade pp2e p2e \
+        --out results/members.json
 
 For each seed: one random deployment, a world model and an ensemble trained on it, and then one population after
 another, each with one setting changed, all from the same weights and on the same draws. Each is sent into levels
@@ -14,7 +16,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -80,6 +82,8 @@ class Args:
     """gradient steps of the explorers"""
     episodes: int = 8
     """episodes in each of the held-out levels"""
+    likelihood: Literal["gaussian", "categorical"] = "gaussian"
+    """what the ensemble's members say of the next z"""
     only: tuple[str, ...] = ()
     """names of the populations; all of them without this"""
 
@@ -197,7 +201,7 @@ def main(args: Args) -> None:
         env=preset("minigrid-fourrooms").env,
         explore=replace(config.explore, embedding="final", agent=agent),
         deploy=replace(config.deploy, steps=args.steps),
-        ensemble=replace(config.ensemble, units=512, settle=args.settle),
+        ensemble=replace(config.ensemble, units=512, settle=args.settle, likelihood=args.likelihood),
         measure=replace(config.measure, episodes=args.episodes, first=TUNING_LEVELS),
     )
     result: dict[str, Any] = {"seeds": {}}
@@ -207,6 +211,8 @@ def main(args: Args) -> None:
     command = (
         f"python benchmarks/ablations.py --seeds {format_seeds(args.seeds)} --out results/{args.out.name}"
     )
+    if args.likelihood != "gaussian":
+        command += f" --likelihood {args.likelihood}"
     if args.only:
         command += " --only" + "".join(f" '{name}'" for name in args.only)
     result |= {
