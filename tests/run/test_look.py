@@ -6,10 +6,12 @@ import pytest
 from helpers import SMALL, env_spec, random_batch
 from PIL import Image
 
+from cascade.config import EnvConfig
 from cascade.data.fields import Column, Fields, Spans
+from cascade.envs import spec_of
 from cascade.envs.minigrid import CLASSES, draw_grid
 from cascade.errors import CascadeError
-from cascade.run.look import drawer, look, opening_rows
+from cascade.run.look import by_size, drawer, look, opening_rows
 from cascade.specs import ObservationSpec
 from cascade.world.model import WorldModel
 
@@ -51,6 +53,13 @@ def test_numbers_are_shades_over_the_range_of_the_truth():
     assert drawn[0, 0, ::18, 0].tolist() == [0, 128, 255]
     grey = np.full((2, 16, 16, 1), 7, np.uint8)
     assert drawer(ObservationSpec("image", (16, 16, 1)), grey)(grey).shape == (2, 48, 48, 3)
+
+
+def test_what_is_largest_is_shown_first():
+    spec = spec_of(EnvConfig("minigrid:FourRooms-v0?compass=shown"))
+    assert [name for name, _ in by_size(spec)] == ["grid", "compass"]
+    compass = np.full((2, 1, 1, 1), 3, np.uint8)
+    assert drawer(spec.observations["compass"], compass)(compass).shape == (2, 56, 56, 3)
 
 
 def test_a_picture_and_a_film_are_written(tmp_path):

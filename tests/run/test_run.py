@@ -13,6 +13,7 @@ import cascade
 from cascade.data.journal import Journal
 from cascade.data.store import Store
 from cascade.errors import CascadeError, SettingError
+from cascade.report.series import METRICS
 from cascade.run import initial, loop, train
 from cascade.run.api import Run, groups
 from cascade.run.folder import Folder
@@ -49,6 +50,7 @@ def test_every_measure_is_there_for_every_seed_and_deployment(whole):
         for k in (0, 1):
             assert {(seed, k, metric) for metric in (*expected, *learned)} <= found
     assert all(np.isfinite(item["value"]) for item in whole.results)
+    assert {metric for _, _, metric in found} <= METRICS.keys(), "the page says what each of them is"
 
 
 def test_every_step_is_logged_once_and_phases_are_timed(whole):

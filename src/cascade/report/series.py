@@ -29,12 +29,16 @@ METRICS = {
     "return": Metric("Return", "Mean return of the zero-shot policy."),
     "rewarding_episodes": Metric("Rewarding episodes", "Deployed episodes that met a reward nobody had told of."),
     "maximum_return": Metric("Highest return", "The best episode met so far while exploring."),
+    "crafter_score": Metric("Crafter score", "How often skills are unlocked, on a scale on which rare ones count."),
+    "unique_skills": Metric("Skills", "Skills that were unlocked at least once."),
     "population_diversity": Metric("Population diversity", "Distance between explorers where imagination ends."),
     "dataset_diversity": Metric("Dataset diversity", "Mean distance between stored observations."),
     "deployed_distance": Metric("Deployed distance", "Distance between explorers in the states they really visited."),
     "information_gain": Metric("Information gain", "Disagreement of the ensemble where the explorers go."),
+    "entropy": Metric("Entropy", "How undecided the explorers are about their actions, in nats."),
     "held_out_loss": Metric("Held-out loss", "Loss of the world model on episodes it never saw.", lower=True),
-    "episodes": Metric("Episodes", "Episodes of the deployment."),
+    "episodes": Metric("Episodes", "Episodes that are stored by then."),
+    "steps": Metric("Steps", "Steps in the environment that are stored by then."),
 }  # fmt: skip
 ORDER = {name: number for number, name in enumerate(METRICS)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from pathlib import Path
 
 import jax
@@ -83,11 +84,11 @@ _open_loop = jax.jit(open_loop, static_argnames="context")
 def _compare(
     world: WorldModel, batch: Batch, spec: EnvSpec, key: PRNGKeyArray, context: int, count: int
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """A strip and a film for each part of each sequence."""
+    """A strip and a film for each part of each sequence, the largest part first: it is what one looks at."""
     predicted = _open_loop(world, batch, key, context=context)
     valid = np.asarray(predicted.valid)
     strips, films = [], []
-    for name, part in sorted(spec.observations.items()):
+    for name, part in by_size(spec):
         truth, guess = np.asarray(batch.obs[name]), np.asarray(predicted.obs[name])
         draw = drawer(part, truth)
         for b in range(min(count, len(truth))):
@@ -95,6 +96,11 @@ def _compare(
             strips.append(predictions.strip(*pair, context, valid[b]))
             films.append(predictions.frames(*pair, context, valid[b]))
     return strips, films
+
+
+def by_size(spec: EnvSpec) -> list[tuple[str, ObservationSpec]]:
+    """The parts of an observation, the largest first."""
+    return sorted(spec.observations.items(), key=lambda item: (-prod(item[1].shape), item[0]))
 
 
 def opening_rows(fields: Fields, length: int, count: int) -> Batch:
