@@ -3,12 +3,14 @@
 import importlib
 import json
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from cascade.cli import main
 from cascade.cli.main import parse
+from cascade.run.api import open_run
 
 TINY = (
     *("--smoke", "--env", "probe:chain", "--env.observation", "auto", "--env.time-limit", "8"),
@@ -96,6 +98,26 @@ def test_transfer_after_an_earlier_deployment_joins_the_results(swept, capsys):
     assert {(item["deployment"], item["task"]) for item in records} == {(0, "reward")}
     stored = json.loads((swept / "cascade" / "results.json").read_text())["records"]
     assert all(item in stored for item in records)
+
+
+def test_settings_of_a_transfer_are_the_runs_unless_changed(swept, capsys):
+    run = str(swept / "random")
+    own = open_run(run).settings.transfer
+    assert parse(["transfer", run]).config == own
+    asked = ["transfer", run, "--task", "reward", "--agent.entropy", "0.25", "--greedy", "--episodes", "4"]
+    agent = replace(own.agent, entropy=0.25)
+    assert parse(asked).config == replace(own, agent=agent, greedy=True, episodes=4)
+    main([*asked, "--deployment", "0", "--json"])
+    assert {item["deployment"] for item in json.loads(capsys.readouterr().out)["records"]} == {0}
+    written = json.loads(
+        (swept / "random" / "transfer" / "reward" / "deploy-000" / "result.json").read_text()
+    )
+    assert written["seeds"]["0"]["settings"] == asdict(parse(asked).config)
+    assert written["seeds"]["0"]["episodes"] == 4
+    assert open_run(run).settings.transfer == own, "the run's own settings stay"
+    error = fails(capsys, 2, "transfer", run, "--agent.entropi", "0.1")
+    assert "--agent.entropi is no setting" in error
+    assert "--agent.entropy" in error
 
 
 def test_mistakes_are_one_line(swept, tmp_path, capsys):

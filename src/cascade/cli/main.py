@@ -13,7 +13,7 @@ import tyro
 from rich.markup import escape
 from tyro.extras import subcommand_cli_from_dict
 
-from cascade.cli import run, sweep
+from cascade.cli import run, sweep, transfer
 from cascade.cli.bench import Bench
 from cascade.cli.dataset import Dataset
 from cascade.cli.doctor import Doctor
@@ -66,7 +66,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def parse(args: Sequence[str]) -> Any:
-    """The command that the words ask for. Those with a preset's values as defaults are read in two steps."""
+    """The command that the words ask for. Where defaults are a preset's or a run's, it is read in two steps."""
     name = args[0] if args else ""
     if name == "run":
         default, rest = prepare(args[1:])
@@ -74,6 +74,8 @@ def parse(args: Sequence[str]) -> Any:
     if name == "sweep":
         preset, config, rest = chosen(args[1:], {"--env": "--env.id"})
         return _read(Sweep, rest, Sweep(config=config, preset=preset), sweep.USAGE)
+    if name == "transfer":
+        return _read(Transfer, args[1:], transfer.prepare(args[1:]), transfer.USAGE)
     if name in COMMANDS:
         return _read(COMMANDS[name], args[1:])
     return subcommand_cli_from_dict(COMMANDS, prog="cascade", description=DESCRIPTION, args=args)

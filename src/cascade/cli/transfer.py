@@ -1,6 +1,7 @@
 """`cascade transfer`: name a task, get a policy and its score."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,12 +10,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from cascade.cli.output import console, print_json, say
+from cascade.config import TransferConfig
 from cascade.errors import CascadeError, SettingError
 
 if TYPE_CHECKING:
     from cascade.run.api import Run
     from cascade.run.lesson import Report
     from cascade.run.transfer import Outcome
+
+USAGE = """
+Usage: cascade transfer RUN [--task NAME] [--reward MODULE:FUNCTION] [--any.setting VALUE]
+
+The settings below are the run's, `transfer` in its run.json. Changed ones hold for this time, and are written
+with the result.
+"""
 
 
 def _shown(metavar: str, default: str) -> Any:
@@ -38,14 +47,9 @@ class Transfer:
     """Use the model and the data as they were after this deployment."""
     every: tyro.conf.FlagCreatePairsOff[bool] = False
     """Transfer after every deployment."""
-    reward_steps: Annotated[int | None, _shown("INT", "the run's")] = None
-    """Gradient steps of the reward heads."""
-    behaviour_steps: Annotated[int | None, _shown("INT", "the run's")] = None
-    """Gradient steps of the policies."""
-    episodes: Annotated[int | None, _shown("INT", "the run's")] = None
-    """Episodes of the evaluation."""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print the results as one JSON document on stdout."""
+    config: Annotated[TransferConfig, tyro.conf.arg(name="")] = field(default_factory=TransferConfig)
 
     def run(self) -> None:
         """Transfer, and show what came of it."""
@@ -84,11 +88,19 @@ class Transfer:
     def _one(
         self, run: "Run", seed: int, deployment: int | None, tasks: list[str], bar: "Bar", stop: Any
     ) -> "Outcome":
-        given = {name: getattr(self, name) for name in ("reward_steps", "behaviour_steps", "episodes")}
-        changes = {name: value for name, value in given.items() if value is not None}
         k = run.resolve(deployment)
         report = bar.reporter(f"deployment {k + 1}, seed {seed}")
-        return run.transfer(tasks, seed, k, report=report, stop=stop, **changes)
+        return run.transfer(tasks, seed, k, report=report, stop=stop, **vars(self.config))
+
+
+def prepare(args: Sequence[str]) -> Transfer | None:
+    """The command's defaults: the run that is among the words, and its settings; None if there is none."""
+    folder = next((Path(arg) for arg in args if (Path(arg) / "run.json").is_file()), None)
+    if folder is None:
+        return None
+    from cascade.run.folder import Folder
+
+    return Transfer(folder, config=Folder(folder).read().config.transfer)
 
 
 class Bar:

@@ -9,7 +9,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
-from cascade.config import EnvConfig, RunConfig
+from cascade.config import EnvConfig, RunConfig, TransferConfig
 from cascade.data.files import Unusable, one_writer, read_json, write_json
 from cascade.data.store import Store, deployment_folder
 from cascade.deploy import RandomPolicy
@@ -92,6 +92,7 @@ class Outcome:
     seed: int
     deployment: int
     results: dict[str, Result]
+    settings: TransferConfig
     behaviours: dict[str, Behaviour] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     world_digest: str = ""
@@ -122,7 +123,7 @@ class Outcome:
                         document = read_json(path)
                     except Unusable:
                         document = {"task": task, "deployment": self.deployment, "seeds": {}}
-                    document["seeds"][str(self.seed)] = result.to_json()
+                    document["seeds"][str(self.seed)] = result.to_json() | {"settings": asdict(self.settings)}
                     write_json(path, document)
             written.append(path)
         return written
@@ -151,7 +152,7 @@ def transfer(
         label(store, task, judge)
     before = digest(world)
     results = {task: Result(summary_of(store, task)) for task in dict.fromkeys(tasks)}
-    outcome = Outcome(seed, store.deployments[-1].index, results, world_digest=before)
+    outcome = Outcome(seed, store.deployments[-1].index, results, config.transfer, world_digest=before)
     for result in results.values():
         result.reason = result.labels.refusal
     quiet, never = (lambda _: None), (lambda: False)
