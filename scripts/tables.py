@@ -143,6 +143,32 @@ def ablations_table(document: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def members_table(document: dict[str, Any]) -> str:
+    """The same populations with members of two kinds, and what the second kind adds, seed by seed."""
+    numbers = json.loads((ROOT / "results/ablations.json").read_text(encoding="utf-8"))
+    lines = [
+        where(document["machine"]),
+        "",
+        "| explorers | coverage with members that predict numbers, % | classes, % | the second less the first |",
+        "|---|---|---|---|",
+    ]
+    for name, found in document["summary"].items():
+        if name == "random":
+            continue
+        gains = [
+            own[name]["coverage"] - numbers["seeds"][seed][name]["coverage"]
+            for seed, own in document["seeds"].items()
+        ]
+        cells = (
+            name,
+            _interval(numbers["summary"][name]["coverage"], 100.0),
+            _interval(found["coverage"], 100.0),
+            _interval(mean_interval(np.array([[gain] for gain in gains])), 100.0),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def comparison_table(document: dict[str, Any]) -> str:
     """Methods side by side: coverage at first and at last, goals found, zero-shot success."""
     lines = [
@@ -214,6 +240,7 @@ TABLES: dict[str, dict[str, Table]] = {
         "results/fourrooms.json": deployments_table,
         "results/multiroom.json": deployments_table,
         "results/ablations.json": ablations_table,
+        "results/members.json": members_table,
         "results/short_runs.json": short_runs_table,
     },
 }
