@@ -13,14 +13,13 @@ from collections.abc import Callable, Mapping
 from math import inf
 from types import ModuleType
 from typing import Any
-from urllib.parse import parse_qsl
 
 import numpy as np
 
 from cascade.config import EnvConfig
 from cascade.envs import gl
 from cascade.envs.protocol import Action, Environment, Timestep
-from cascade.envs.registry import name_of, suggestion
+from cascade.envs.registry import choice_of, name_of, suggestion
 from cascade.errors import CascadeError, SettingError
 from cascade.specs import ActionSpec, ArraySpec, EnvSpec, ObservationSpec
 
@@ -38,8 +37,8 @@ DRAWING = ("full", "fast")
 
 def make(config: EnvConfig) -> Environment:
     """`dmc:walker`, `dmc:cheetah-run`, `dmc:walker?draw=fast`."""
-    name, _, query = name_of(config).partition("?")
-    fast = _draws_fast(query, config)
+    name = name_of(config).partition("?")[0]
+    fast = choice_of(config, "draw", DRAWING) == "fast"
     suite = _suite()
     domain, _, task = name.partition("-")
     known = [f"{one}-{other}" for one, other in suite.ALL_TASKS]
@@ -51,14 +50,6 @@ def make(config: EnvConfig) -> Environment:
         options["time_limit"] = inf
     env = suite.load(domain, task or "stand", task_kwargs=options)
     return Control(env, config, task or walker_tasks(), CAMERAS.get(domain, 0), fast)
-
-
-def _draws_fast(query: str, config: EnvConfig) -> bool:
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    drawing = options.pop("draw", DRAWING[0])
-    if options or drawing not in DRAWING:
-        raise SettingError("env.id", config.id, "after the question mark draw=full or draw=fast")
-    return drawing == "fast"
 
 
 def _suite() -> ModuleType:

@@ -19,7 +19,6 @@ import os
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 
 from typing import Any, Literal
-from urllib.parse import parse_qsl
 
 import gymnasium as gym
 import minigrid
@@ -33,7 +32,7 @@ from minigrid.minigrid_env import MiniGridEnv
 from cascade.config import EnvConfig
 from cascade.envs.minigrid_view import View
 from cascade.envs.protocol import Action, Environment, Paced, Timestep
-from cascade.envs.registry import name_of, suggestion
+from cascade.envs.registry import choice_of, name_of, suggestion
 from cascade.errors import SettingError
 from cascade.specs import ActionSpec, ArraySpec, EnvSpec, ObservationSpec
 
@@ -47,8 +46,8 @@ COMPASS = ("hidden", "shown")
 
 def make(config: EnvConfig) -> Environment:
     """`minigrid:FourRooms-v0`, in full `minigrid:MiniGrid-FourRooms-v0`, or `minigrid:FourRooms-v0?compass=shown`."""
-    name, _, query = name_of(config).partition("?")
-    compass = _shows_compass(query, config)
+    name = name_of(config).partition("?")[0]
+    compass = choice_of(config, "compass", COMPASS) == "shown"
     spec = gym.registry.get(name) or gym.registry.get(PREFIX + name)
     if spec is None or not str(spec.entry_point).startswith(f"{minigrid.__name__}."):
         known = [key.removeprefix(PREFIX) for key in gym.registry if key.startswith(PREFIX)]
@@ -59,14 +58,6 @@ def make(config: EnvConfig) -> Environment:
     if config.time_limit:
         options["max_steps"] = config.time_limit * config.action_repeat
     return MiniGrid(load_env_creator(spec.entry_point)(**options), config, compass)
-
-
-def _shows_compass(query: str, config: EnvConfig) -> bool:
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    compass = options.pop("compass", COMPASS[0])
-    if options or compass not in COMPASS:
-        raise SettingError("env.id", config.id, "after the question mark compass=hidden or compass=shown")
-    return compass == "shown"
 
 
 class MiniGrid:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
+from urllib.parse import parse_qsl
 
 from cascade.config import EnvConfig
 from cascade.envs.protocol import Environment, Paced
@@ -71,6 +72,16 @@ def spec_of(config: EnvConfig) -> EnvSpec:
 def name_of(config: EnvConfig) -> str:
     """The part of `env.id` after its scheme."""
     return config.id.partition(":")[2]
+
+
+def choice_of(config: EnvConfig, option: str, choices: tuple[str, ...]) -> str:
+    """What `env.id` says of its option after a question mark (`?draw=fast`); by default the first choice."""
+    options = dict(parse_qsl(config.id.partition("?")[2], keep_blank_values=True))
+    chosen = options.pop(option, choices[0])
+    if options or chosen not in choices:
+        ways = " or ".join(f"{option}={choice}" for choice in choices)
+        raise SettingError("env.id", config.id, f"after the question mark {ways}")
+    return chosen
 
 
 def suggestion(word: str, known: list[str]) -> str:
