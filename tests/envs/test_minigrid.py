@@ -63,6 +63,29 @@ def test_the_compass_is_minigrids_own(observation):
     np.testing.assert_array_equal(env.reset(4).obs[observation], plain.reset(4).obs[observation])
 
 
+@pytest.mark.parametrize(
+    ("actions", "meant"), [("all", range(7)), ("moves", range(3)), ("doors", (0, 1, 2, 5))]
+)
+def test_fewer_actions_are_minigrids_own_under_other_numbers(actions, meant):
+    env = make(EnvConfig(f"minigrid:MultiRoom-N2-S4-v0?actions={actions}&compass=shown"))
+    raw = gym.make("MiniGrid-MultiRoom-N2-S4-v0")
+    assert env.spec.action.size == len(meant)
+    env.reset(7), raw.reset(seed=7)
+    for action in np.random.default_rng(0).integers(len(meant), size=15):
+        step, (obs, *_) = env.step(action), raw.step(meant[action])
+        np.testing.assert_array_equal(step.obs["grid"], obs["image"])
+        assert step.obs["compass"].item() == obs["direction"]
+
+
+def test_what_fewer_actions_leave_out_does_nothing_in_four_rooms():
+    env = gym.make("MiniGrid-FourRooms-v0")
+    before, _ = env.reset(seed=1)
+    for action in sorted(set(range(7)) - {0, 1, 2}):
+        after, reward, terminated, *_ = env.step(action)
+        np.testing.assert_array_equal(after["image"], before["image"])
+        assert (reward, terminated, after["direction"]) == (0, False, before["direction"])
+
+
 @pytest.mark.parametrize("name", ["FourRooms-v0", "DoorKey-8x8-v0", "Dynamic-Obstacles-8x8-v0"])
 def test_pictures_equal_minigrids_own(name):
     env = make(EnvConfig(id=f"minigrid:{name}", observation="image"))
@@ -187,6 +210,6 @@ def test_unusable_settings_are_named():
         make(EnvConfig(observation="image", image_size=20))
     with pytest.raises(SettingError, match="did you mean FourRooms-v0"):
         make(EnvConfig(id="minigrid:FourRoom-v0"))
-    for query in ("compass=seen", "compass", "draw=fast"):
-        with pytest.raises(SettingError, match=r"env\.id.*compass=hidden or compass=shown"):
+    for query in ("compass=seen", "compass", "draw=fast", "compass=shown&actions=few"):
+        with pytest.raises(SettingError, match=r"env\.id.*compass=hidden or compass=shown, actions=all or"):
             make(EnvConfig(id=f"minigrid:FourRooms-v0?{query}"))

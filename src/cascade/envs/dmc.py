@@ -19,7 +19,7 @@ import numpy as np
 from cascade.config import EnvConfig
 from cascade.envs import gl
 from cascade.envs.protocol import Action, Environment, Timestep
-from cascade.envs.registry import choice_of, name_of, suggestion
+from cascade.envs.registry import choices_of, name_of, suggestion
 from cascade.errors import CascadeError, SettingError
 from cascade.specs import ActionSpec, ArraySpec, EnvSpec, ObservationSpec
 
@@ -38,7 +38,7 @@ DRAWING = ("full", "fast")
 def make(config: EnvConfig) -> Environment:
     """`dmc:walker`, `dmc:cheetah-run`, `dmc:walker?draw=fast`."""
     name = name_of(config).partition("?")[0]
-    fast = choice_of(config, "draw", DRAWING) == "fast"
+    fast = choices_of(config, {"draw": DRAWING})["draw"] == "fast"
     suite = _suite()
     domain, _, task = name.partition("-")
     known = [f"{one}-{other}" for one, other in suite.ALL_TASKS]

@@ -1,7 +1,9 @@
 """MiniGrid: the agent's partial view, as symbols or as a picture. The mission is not shown.
 
 `?compass=shown` adds which way the agent looks, as MiniGrid's own observations do: a part of its own, 0 to 3 for
-east, south, west and north. An agent that only sees its view has to count its turns.
+east, south, west and north. An agent that only sees its view has to count its turns. `?actions=moves` leaves it the
+actions left, right and forward of MiniGrid's seven, `?actions=doors` toggle too: where nothing can be picked up the
+others do nothing. Both can be said: `?compass=shown&actions=moves`.
 
 `MultiRoom-N4-S5-v0`, in spite of its name, has six rooms and a limit of 120 steps; `-v1` has the four rooms
 of its name and a limit of 80. FourRooms has a limit of 100. Other ids are MiniGrid's own.
@@ -24,6 +26,7 @@ import gymnasium as gym
 import minigrid
 import numpy as np
 from gymnasium.envs.registration import load_env_creator
+from minigrid.core.actions import Actions
 from minigrid.core.constants import COLOR_TO_IDX, OBJECT_TO_IDX
 from minigrid.core.grid import Grid
 from minigrid.core.world_object import WorldObj
@@ -32,7 +35,7 @@ from minigrid.minigrid_env import MiniGridEnv
 from cascade.config import EnvConfig
 from cascade.envs.minigrid_view import View
 from cascade.envs.protocol import Action, Environment, Paced, Timestep
-from cascade.envs.registry import choice_of, name_of, suggestion
+from cascade.envs.registry import choices_of, name_of, suggestion
 from cascade.errors import SettingError
 from cascade.specs import ActionSpec, ArraySpec, EnvSpec, ObservationSpec
 
@@ -42,12 +45,15 @@ CLASSES = (len(OBJECT_TO_IDX), len(COLOR_TO_IDX), 4)
 UNSEEN, AGENT = OBJECT_TO_IDX["unseen"], OBJECT_TO_IDX["agent"]
 UP = 3
 COMPASS = ("hidden", "shown")
+_MOVES = (Actions.left, Actions.right, Actions.forward)
+ACTIONS = {"all": tuple(Actions), "moves": _MOVES, "doors": (*_MOVES, Actions.toggle)}
+"""What the agent may do, by the name that `env.id` has for it."""
 
 
 def make(config: EnvConfig) -> Environment:
-    """`minigrid:FourRooms-v0`, in full `minigrid:MiniGrid-FourRooms-v0`, or `minigrid:FourRooms-v0?compass=shown`."""
+    """`minigrid:FourRooms-v0`, in full `minigrid:MiniGrid-FourRooms-v0`; options follow a question mark."""
     name = name_of(config).partition("?")[0]
-    compass = choice_of(config, "compass", COMPASS) == "shown"
+    chosen = choices_of(config, {"compass": COMPASS, "actions": tuple(ACTIONS)})
     spec = gym.registry.get(name) or gym.registry.get(PREFIX + name)
     if spec is None or not str(spec.entry_point).startswith(f"{minigrid.__name__}."):
         known = [key.removeprefix(PREFIX) for key in gym.registry if key.startswith(PREFIX)]
@@ -57,19 +63,21 @@ def make(config: EnvConfig) -> Environment:
     options = dict(spec.kwargs)
     if config.time_limit:
         options["max_steps"] = config.time_limit * config.action_repeat
-    return MiniGrid(load_env_creator(spec.entry_point)(**options), config, compass)
+    return MiniGrid(
+        load_env_creator(spec.entry_point)(**options), config, chosen["compass"] == "shown", chosen["actions"]
+    )
 
 
 class MiniGrid:
     """One MiniGrid world. `info` says where the agent is: `agent_pos` (x, y) and `agent_dir`."""
 
-    def __init__(self, env: MiniGridEnv, config: EnvConfig, compass: bool = False):
+    def __init__(self, env: MiniGridEnv, config: EnvConfig, compass: bool = False, actions: str = "all"):
         if config.observation == "vector":
             raise SettingError("env.observation", "vector", f"auto, grid or image for {config.id}")
         self.env = env
         self._part: Literal["image", "grid"] = "image" if config.observation == "image" else "grid"
         self._size = config.image_size
-        self._compass = compass
+        self._compass, self._actions = compass, ACTIONS[actions]
         view = env.agent_view_size
         if self._part == "image" and self._size < 4 * view:
             raise SettingError(
@@ -85,7 +93,7 @@ class MiniGrid:
         self.spec = EnvSpec(
             name=config.id,
             observations=parts,
-            action=ActionSpec("discrete", int(env.action_space.n)),
+            action=ActionSpec("discrete", len(self._actions)),
             tasks=(TASK,),
             info={"agent_pos": ArraySpec((2,), "int16"), "agent_dir": ArraySpec((), "int8")},
         )
@@ -95,7 +103,7 @@ class MiniGrid:
         return self._timestep(obs, 0.0, False, False)
 
     def step(self, action: Action) -> Timestep:
-        obs, reward, terminated, truncated, _ = self.env.step(int(action))
+        obs, reward, terminated, truncated, _ = self.env.step(self._actions[int(action)])
         return self._timestep(obs, float(reward), bool(terminated), bool(truncated))
 
     def render(self) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -74,13 +74,15 @@ def name_of(config: EnvConfig) -> str:
     return config.id.partition(":")[2]
 
 
-def choice_of(config: EnvConfig, option: str, choices: tuple[str, ...]) -> str:
-    """What `env.id` says of its option after a question mark (`?draw=fast`); by default the first choice."""
-    options = dict(parse_qsl(config.id.partition("?")[2], keep_blank_values=True))
-    chosen = options.pop(option, choices[0])
-    if options or chosen not in choices:
-        ways = " or ".join(f"{option}={choice}" for choice in choices)
-        raise SettingError("env.id", config.id, f"after the question mark {ways}")
+def choices_of(config: EnvConfig, ways: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """What `env.id` chooses after its question mark (`?draw=fast`); of an option it leaves out, the first choice."""
+    said = dict(parse_qsl(config.id.partition("?")[2], keep_blank_values=True))
+    chosen = {option: said.pop(option, choices[0]) for option, choices in ways.items()}
+    if said or any(chosen[option] not in choices for option, choices in ways.items()):
+        known = ", ".join(
+            " or ".join(f"{option}={choice}" for choice in choices) for option, choices in ways.items()
+        )
+        raise SettingError("env.id", config.id, f"after the question mark {known}")
     return chosen
 
 
