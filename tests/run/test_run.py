@@ -174,6 +174,16 @@ def test_fresh_explorers_begin_anew(whole, tmp_path):
     assert any(not np.array_equal(weights(run)[name], weights(warm)[name]) for name in names)
 
 
+def test_the_first_deployment_may_have_odds_of_its_own_in_every_episode(whole, tmp_path):
+    def first(name: str, **changes) -> np.ndarray:
+        run = cascade.run(tiny(model_steps=0, explorer_steps=0, **changes), tmp_path / name)
+        return run.store().deployments[0].array("action.npy")
+
+    varied = first("varied", initial="varied")
+    np.testing.assert_array_equal(varied, first("another method", initial="varied", method="random"))
+    assert not np.array_equal(varied, whole.store(0).deployments[0].array("action.npy"))
+
+
 def test_data_of_another_run_replace_the_first_deployment(whole, tmp_path):
     config = tiny(initial=str(whole.path), method="random", model_steps=8)
     run = cascade.run(config, tmp_path / "run")
@@ -183,7 +193,7 @@ def test_data_of_another_run_replace_the_first_deployment(whole, tmp_path):
         np.sort(first.array("action.npy")), np.sort(whole.store(0).fields().action.read())
     )
     assert run.store().deployments[1].manifest.steps == 240
-    with pytest.raises(SettingError, match=r"initial: got .*expected random, the folder of a run"):
+    with pytest.raises(SettingError, match=r"initial: got .*expected random, varied, the folder of a run"):
         cascade.run(replace(config, initial=str(tmp_path / "nothing")), tmp_path / "other")
     with pytest.raises(SettingError, match=r"initial: .* data of seed 7, or of one seed alone; it has 0, 1"):
         cascade.run(config, tmp_path / "other", seeds=7)

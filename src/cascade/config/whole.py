@@ -19,7 +19,8 @@ class RunConfig:
     deployments: int = 5
     """times the explorers are sent out"""
     initial: str = "random"
-    """the first deployment: random actions, or data: the path of a run or of its data, or minari:ID_OR_PATH"""
+    """the first deployment: random, or varied (random, with odds of its own in every episode), or data: the path of a
+    run or of its data, or minari:ID_OR_PATH"""
     model_steps: int = 20_000
     """gradient steps of the world model and the ensemble after each deployment"""
     explorer_steps: int = 10_000

@@ -9,7 +9,7 @@ from cascade.deploy.collect import collect, vectorise
 from cascade.deploy.faults import Faults
 from cascade.deploy.fleet import collect_fleet
 from cascade.deploy.plan import Draw, Plan
-from cascade.deploy.random_policy import RandomPolicy
+from cascade.deploy.random_policy import RandomPolicy, VariedPolicy
 from cascade.deploy.summary import Progress, Seconds, Summary
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "RandomPolicy",
     "Seconds",
     "Summary",
+    "VariedPolicy",
     "collect",
     "collect_fleet",
     "vectorise",

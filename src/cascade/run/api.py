@@ -220,7 +220,8 @@ def try_out(config: RunConfig, spec: EnvSpec, seeds: tuple[int, ...], fresh: boo
     EMBEDDINGS.find(config.explore.embedding)
     DIVERSITIES.find(config.explore.diversity)
     Spread(config, len(seeds))
-    if fresh and config.initial != "random" and not config.initial.startswith(initial.MINARI):
+    policies = config.initial in initial.POLICIES
+    if fresh and not policies and not config.initial.startswith(initial.MINARI):
         for seed in seeds:
             initial.find(config.initial, seed)
     jax.eval_shape(lambda: state.create(spec, config, state.seed_keys(seeds)))

@@ -1,4 +1,4 @@
-"""A dataset in the place of the first deployment: the stored data of another run, or a Minari dataset."""
+"""What the first deployment is: random actions, or a dataset: the stored data of another run, or Minari's."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import numpy as np
 from cascade.data.journal import Journal
 from cascade.data.manifest import file_name
 from cascade.data.store import Deployment, Store
+from cascade.deploy import RandomPolicy, VariedPolicy
 from cascade.errors import CascadeError, SettingError
 from cascade.specs import ArraySpec, EnvSpec, Episode, EpisodeKey
 
 MINARI = "minari:"
+POLICIES = {"random": RandomPolicy, "varied": VariedPolicy}
+"""Who may collect it, by the name that the setting `initial` has for it; any other value names data."""
 
 
 def copy(source: str, root: Path, spec: EnvSpec, seed: int) -> str:
@@ -67,7 +70,9 @@ def find(source: str, seed: int) -> Store:
             if store.problems:
                 raise CascadeError(store.message)
             return store
-    raise SettingError("initial", source, "random, the folder of a run or of its stored data, or minari:ID")
+    raise SettingError(
+        "initial", source, "random, varied, the folder of a run or of its stored data, or minari:ID"
+    )
 
 
 def episodes(store: Store, spec: EnvSpec) -> Iterator[Episode]:

@@ -95,7 +95,8 @@ class Loop:
         self.watch.phase(self.at, deploy.steps * len(self.seeds))
         roots = {seed: self.folder.data(seed) for seed in self.seeds}
         todo = [seed for seed, root in roots.items() if not deployment_folder(root, k).exists()]
-        if k == 0 and self.config.initial != "random":
+        beginning = initial.POLICIES.get(self.config.initial)
+        if k == 0 and beginning is None:
             for seed in todo:
                 if note := initial.copy(self.config.initial, roots[seed], self.spec, seed):
                     self.watch.note(note)
@@ -106,7 +107,7 @@ class Loop:
         with self._environments(plans) as envs:
             for seed, plan in plans.items():
                 i = self.seeds.index(seed)
-                policy = RandomPolicy(self.spec.action) if k == 0 else self.policy(i)
+                policy = beginning(self.spec.action) if beginning and k == 0 else self.policy(i)
                 journal = Journal(roots[seed], k, self.spec)
                 summary = self._collect(policy, journal, plan, envs, self._collecting(i))
                 if summary.interrupted:
