@@ -238,6 +238,7 @@ TABLES: dict[str, dict[str, Table]] = {
     "README.md": {"results/fourrooms.json": comparison_table, "results/multiroom.json": comparison_table},
     "docs/evidence.md": {
         "results/fourrooms.json": deployments_table,
+        "results/fourrooms_small.json": deployments_table,
         "results/multiroom.json": deployments_table,
         "results/ablations.json": ablations_table,
         "results/members.json": members_table,

@@ -80,6 +80,14 @@ def test_coverage_counts_cells_that_can_be_reached():
     assert level_map(replace(ENV, id="probe:chain"), CONFIG.measure) is None
 
 
+@pytest.mark.parametrize("pictures", [0, 2])
+def test_levels_are_drawn_if_asked_for(pictures):
+    config = replace(CONFIG, measure=replace(CONFIG.measure, pictures=pictures))
+    arrays = whereabouts(held_out_episodes(Spread(), config, seed=0), config, spec_of(ENV))
+    assert len(arrays.get("pictures", ())) == pictures
+    assert ("pictures" in arrays) == (pictures > 0), "the page knows what to do without them"
+
+
 def test_results_replace_what_says_the_same_and_survive_reopening(tmp_path):
     results = Results.open(tmp_path / "results.json", {"method": "cascade"})
     results.add([record(0, 1, "coverage", 0.2), record(0, 0, "coverage", 0.1)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +12,11 @@ from cascade.data.manifest import file_name
 from cascade.data.store import Deployment, Store
 from cascade.deploy import RandomPolicy, VariedPolicy
 from cascade.errors import CascadeError, SettingError
-from cascade.specs import ArraySpec, EnvSpec, Episode, EpisodeKey
+from cascade.specs import ActionSpec, ArraySpec, EnvSpec, Episode, EpisodeKey
+from cascade.types import Policy
 
 MINARI = "minari:"
-POLICIES = {"random": RandomPolicy, "varied": VariedPolicy}
+POLICIES: dict[str, Callable[[ActionSpec], Policy]] = {"random": RandomPolicy, "varied": VariedPolicy}
 """Who may collect it, by the name that the setting `initial` has for it; any other value names data."""
 
 

@@ -157,8 +157,8 @@ def whereabouts(episodes: Sequence[Episode], config: RunConfig, spec: EnvSpec) -
         return {"distance": distance.astype(np.float32)}
     visits, paths = _visits(episodes, population, levels, cells.reachable.shape[1:])
     distance = diversity.visit_distance(visits).astype(np.float32)
-    places = {"reachable": cells.reachable, "pictures": cells.pictures}
-    return {"visits": visits, "paths": paths, "distance": distance, **places}
+    arrays = {"visits": visits, "paths": paths, "distance": distance, "reachable": cells.reachable}
+    return arrays | {"pictures": cells.pictures} if len(cells.pictures) else arrays
 
 
 def sights(
