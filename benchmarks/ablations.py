@@ -25,7 +25,7 @@ import numpy as np
 import tyro
 from minigrid_diversity import random_data
 
-from cascade.config import ExploreConfig, RunConfig
+from cascade.config import EnvConfig, ExploreConfig, RunConfig
 from cascade.data.sampler import make_sampler
 from cascade.data.store import Store
 from cascade.deploy import RandomPolicy
@@ -198,7 +198,7 @@ def main(args: Args) -> None:
     agent = replace(config.explore.agent, starts=64)
     config = replace(
         config,
-        env=preset("minigrid-fourrooms").env,
+        env=EnvConfig("minigrid:FourRooms-v0", observation="grid"),
         explore=replace(config.explore, embedding="final", agent=agent),
         deploy=replace(config.deploy, steps=args.steps),
         ensemble=replace(config.ensemble, units=512, settle=args.settle, likelihood=args.likelihood),

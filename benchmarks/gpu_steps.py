@@ -33,7 +33,7 @@ def compact_model() -> RunConfig:
         given,
         sample=replace(given.sample, batch=16, length=40),
         world=replace(given.world, deter=256, hidden=256, mlp_units=256),
-        ensemble=replace(given.ensemble, units=256),
+        ensemble=replace(given.ensemble, units=256, beside=True),
         explore=replace(given.explore, agent=agent),
     )
 
