@@ -145,10 +145,22 @@ def test_readme_quotes_the_demo_and_the_measurements():
     assert goals[0] == 0.0
     assert f"found the goal in {goals[1]:.0f} episodes" in readme
     assert f"its policy in {100 * others['success@reward']['2'][-1]:.0f} % of those" in readme
+    elsewhere = json.loads((ROOT / "results/demo_other_machine.json").read_text())["runs"]["cascade"][
+        "metrics"
+    ]
+    assert elsewhere["rewarding_episodes@reward"]["0"][-1] == 0.0
+    one, two, three = (f"{100 * value:.1f} %" for value in elsewhere["coverage"]["0"])
+    assert f"covered {one}, {two} and {three}, and never found the goal" in readme
     rooms = json.loads((ROOT / "results/two_rooms.json").read_text())
     seeds = len(rooms["settings"]["seeds"])
     gathered, both = rooms["pp2e"]["all_in_the_richer"], rooms["cascade"]["both_rooms"]
     assert f"in {gathered} of {seeds}, CASCADE reaches both in {both} of {seeds}" in readme
+    runs = json.loads((ROOT / "results/fourrooms.json").read_text())["runs"]
+    last = {
+        name: [values[-1] for values in run["metrics"]["coverage"].values()] for name, run in runs.items()
+    }
+    lead = 100 * (sum(last["cascade"]) - sum(last["pp2e"])) / len(last["pp2e"])
+    assert f"its leads over PP2E ({lead:.1f} points)" in readme
     gain = json.loads((ROOT / "results/minigrid_diversity.json").read_text())["visit_variation"]
     low, high = gain["interval"]
     assert f"+{gain['mean_gain']:.3f} total variation, 95 % interval {low:.3f} to {high:.3f}" in readme
