@@ -49,7 +49,8 @@ COMPACT = RunConfig(
         settle=2_000,
         optimizer=OptimizerConfig(lr=1e-3),
     ),
-    # Chosen by benchmarks/ablations.py and by trials, on levels that nothing is reported on.
+    # Chosen by benchmarks/ablations.py, on levels that nothing is reported on; λ and the entropy lie between values
+    # that were tried there and in benchmarks/NOTES.md.
     explore=ExploreConfig(
         weight=0.2,
         embedding="mean",
