@@ -196,17 +196,53 @@ def deployments_table(document: dict[str, Any]) -> str:
         where(runs["cascade"]["machine"]),
         "",
         f"| coverage, % | {' | '.join(f'after {k + 1}' for k in range(count))} | CASCADE's lead after {count} "
-        "| its lead in success, % | seconds |",
-        "|---|" + "---|" * (count + 2) + "---:|",
+        "| zero-shot success, % | CASCADE's lead in it | seconds |",
+        "|---|" + "---|" * (count + 3) + "---:|",
     ]
     for name, run in runs.items():
-        leads = [
+        lead, ahead = (
             "" if name == "cascade" else _interval(over_seeds(runs["cascade"], metric, -1, run), 100.0)
             for metric in ("coverage", "success@reward")
-        ]
+        )
         cells = [_interval(over_seeds(run, "coverage", k), 100.0) for k in range(count)]
+        success = _interval(over_seeds(run, "success@reward", -1), 100.0)
         seconds = sum(sum(phase) for phase in run["seconds"].values())
-        lines.append(f"| {' | '.join([name, *cells, *leads, f'{seconds:.0f}'])} |")
+        lines.append(f"| {' | '.join([name, *cells, lead, success, ahead, f'{seconds:.0f}'])} |")
+    return "\n".join(lines) + "\n"
+
+
+def search_table(document: dict[str, Any]) -> str:
+    """How searches for the goal ended, and what the model expects in those that were lost."""
+    lines = [
+        "| who searches | success, % | lost, of which | goal never in sight | in sight in the last 20 steps only "
+        "| rooms entered | steps that show nothing new, % |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, found in {"scripted": document["scripted"], "policy": document["policy"]}.items():
+        cells = (
+            name,
+            f"{100 * found['success']:.0f}",
+            f"{found['lost']}",
+            f"{found['lost_unseen']}",
+            f"{found['lost_seen_late']}",
+            f"{found['rooms_of_the_lost']:.1f}",
+            f"{100 * found['lost_steps_without_news']:.0f}",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += [
+        "",
+        "| steps of the policy's lost episodes | KL of views with something new | KL of views with nothing new "
+        "| views with something new, % |",
+        "|---|---:|---:|---:|",
+    ]
+    for row in document["policy"]["surprise_of_the_lost"]:
+        low, high = row["steps"]
+        cells = (
+            f"{row['kl']['news']:.2f}",
+            f"{row['kl']['no_news']:.2f}",
+            f"{100 * row['share_of_news']:.0f}",
+        )
+        lines.append(f"| {low} to {high - 1} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -238,6 +274,8 @@ TABLES: dict[str, dict[str, Table]] = {
     "README.md": {"results/fourrooms.json": comparison_table, "results/multiroom.json": comparison_table},
     "docs/evidence.md": {
         "results/fourrooms.json": deployments_table,
+        "results/fourrooms_short.json": deployments_table,
+        "results/fourrooms_search.json": search_table,
         "results/fourrooms_small.json": deployments_table,
         "results/multiroom.json": deployments_table,
         "results/ablations.json": ablations_table,
