@@ -189,15 +189,17 @@ def comparison_table(document: dict[str, Any]) -> str:
 
 
 def deployments_table(document: dict[str, Any]) -> str:
-    """Coverage by deployment; beside it, of what comes last, CASCADE's lead seed by seed."""
+    """Coverage by deployment; below it, of what comes last, zero-shot success and CASCADE's leads seed by seed."""
     runs = document["runs"]
     count = len(next(iter(runs["cascade"]["metrics"]["coverage"].values())))
-    lines = [
-        where(runs["cascade"]["machine"]),
-        "",
-        f"| coverage, % | {' | '.join(f'after {k + 1}' for k in range(count))} | CASCADE's lead after {count} "
-        "| zero-shot success, % | CASCADE's lead in it | seconds |",
-        "|---|" + "---|" * (count + 3) + "---:|",
+    by_deployment = [
+        f"| coverage, % | {' | '.join(f'after {k + 1}' for k in range(count))} |",
+        "|---|" + "---|" * count,
+    ]
+    last = [
+        f"| after {count} | CASCADE's lead in coverage, points | zero-shot success, % | CASCADE's lead in it, points "
+        "| seconds |",
+        "|---|---|---|---|---:|",
     ]
     for name, run in runs.items():
         lead, ahead = (
@@ -207,8 +209,9 @@ def deployments_table(document: dict[str, Any]) -> str:
         cells = [_interval(over_seeds(run, "coverage", k), 100.0) for k in range(count)]
         success = _interval(over_seeds(run, "success@reward", -1), 100.0)
         seconds = sum(sum(phase) for phase in run["seconds"].values())
-        lines.append(f"| {' | '.join([name, *cells, lead, success, ahead, f'{seconds:.0f}'])} |")
-    return "\n".join(lines) + "\n"
+        by_deployment.append(f"| {' | '.join([name, *cells])} |")
+        last.append(f"| {' | '.join([name, lead, success, ahead, f'{seconds:.0f}'])} |")
+    return "\n".join([where(runs["cascade"]["machine"]), "", *by_deployment, "", *last]) + "\n"
 
 
 def search_table(document: dict[str, Any]) -> str:
