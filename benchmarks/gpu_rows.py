@@ -15,6 +15,7 @@ import numpy as np
 
 from cascade.config import RunConfig, SampleConfig
 from cascade.data.device import DeviceRows, _draw_chunk
+from cascade.data.windows import Landmarks, Places
 from cascade.run.bench import median_seconds
 from cascade.run.machine import describe
 from cascade.run.phases import create_models, model_phase
@@ -45,8 +46,9 @@ def stored(rows: int, side: int) -> DeviceRows:
         "is_first": index % EPISODE == 0,
         "is_terminal": index % EPISODE == EPISODE - 1,
     }
-    ends = jnp.arange(EPISODE - 1, rows, EPISODE, dtype=jnp.int32)
-    return DeviceRows(columns, jnp.int32(rows), ends, jnp.int32(len(ends)))
+    starts = np.arange(0, rows, EPISODE)
+    landmarks = Landmarks(Places.of(starts), Places.of(starts + EPISODE - 1))
+    return DeviceRows(columns, jnp.int32(rows), landmarks)
 
 
 def check(batch: jax.Array) -> int:

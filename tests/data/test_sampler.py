@@ -20,7 +20,7 @@ from cascade.data.fields import Column, Fields, Spans, split
 from cascade.data.host import HostSampler
 from cascade.data.sampler import make_sampler
 from cascade.data.store import Store
-from cascade.data.windows import window_starts
+from cascade.data.windows import Landmarks, Places, window_starts
 from cascade.errors import CascadeError
 from cascade.types import Batch
 
@@ -31,6 +31,7 @@ CONFIGS = [
     SampleConfig(batch=5, length=11, prioritize_ends=0.5),
     SampleConfig(batch=1, length=2, prioritize_ends=1.0),
     SampleConfig(batch=4, length=78),
+    SampleConfig(batch=6, length=5, prioritize_ends=0.3, prioritize_starts=0.5),
 ]
 
 
@@ -52,6 +53,12 @@ def same(one: object, other: object) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+def landmarks(ends: np.ndarray, capacity: int | None = None) -> Landmarks:
+    """Of episodes that lie back to back, the marks being their ends."""
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    return Landmarks(Places.of(starts, capacity), Places.of(ends, capacity))
+
+
 def steps_of(batch: Batch, start: int, stop: int) -> Batch:
     return jax.tree.map(lambda leaf: leaf[start:stop], batch)
 
@@ -70,9 +77,8 @@ def test_device_and_host_draw_the_same(fields: Fields, config: SampleConfig, sel
 def test_batches_are_rows_of_the_store(fields: Fields) -> None:
     config = SampleConfig(batch=3, length=6, prioritize_ends=0.3)
     batch = DeviceSampler(fields, config, KEY).chunk(11, 2)
-    ends = jnp.asarray(fields.ends, jnp.int32)
     for i in range(2):
-        starts = window_starts(KEY, 11 + i, fields.rows, ends, config)
+        starts = window_starts(KEY, 11 + i, fields.rows, landmarks(fields.ends), config)
         for b, start in enumerate(starts.tolist()):
             for name, column in fields.obs.items():
                 np.testing.assert_array_equal(batch.obs[name][i, b], column.read(start, start + 6))
@@ -122,10 +128,8 @@ def test_windows_stay_in_bounds_and_reach_ends(
     rows = sum(lengths)
     config = SampleConfig(batch=16, length=min(length, rows), prioritize_ends=ends_share)
     ends = np.cumsum(lengths, dtype=np.int32) - 1
-    unpadded = window_starts(KEY, step, rows, jnp.asarray(ends), config)
-    more = np.full(25, 10**6, np.int32)
-    more[: len(ends)] = ends
-    starts = np.asarray(window_starts(KEY, step, rows, jnp.asarray(more), config, len(ends)))
+    unpadded = window_starts(KEY, step, rows, landmarks(ends), config)
+    starts = np.asarray(window_starts(KEY, step, rows, landmarks(ends, 25), config))
     np.testing.assert_array_equal(unpadded, starts)
     assert starts.dtype == np.int32
     assert starts.min() >= 0
@@ -137,7 +141,7 @@ def test_windows_stay_in_bounds_and_reach_ends(
 
 def test_all_windows_are_equally_likely() -> None:
     config = SampleConfig(batch=2000, length=5)
-    draws = jax.vmap(lambda i: window_starts(KEY, i, 24, jnp.zeros(1, jnp.int32), config))(jnp.arange(20))
+    draws = jax.vmap(lambda i: window_starts(KEY, i, 24, landmarks(np.array([23])), config))(jnp.arange(20))
     counts = np.bincount(np.asarray(draws).reshape(-1), minlength=20)
     assert counts.size == 20
     assert np.abs(counts / 2000 - 1).max() < 0.1
@@ -147,13 +151,41 @@ def test_ends_are_drawn_as_often_as_asked() -> None:
     """Far-apart ends: windows over them are rare by chance, and each end gets an equal share."""
     ends, rows = np.array([999, 1999, 99_999], np.int32), 100_000
     config = SampleConfig(batch=4000, length=10, prioritize_ends=0.3)
-    draws = jax.vmap(lambda i: window_starts(KEY, i, rows, jnp.asarray(ends), config))(jnp.arange(5))
+    draws = jax.vmap(lambda i: window_starts(KEY, i, rows, landmarks(ends), config))(jnp.arange(5))
     starts = np.asarray(draws).reshape(-1)
     over = [(starts <= end) & (end < starts + 10) for end in ends]
     assert abs(np.any(over, axis=0).mean() - 0.3) < 0.02
     assert all(abs(share.mean() - 0.1) < 0.01 for share in over)
     offsets = np.bincount(999 - starts[over[0]], minlength=10)
     assert offsets.min() > 0.7 * offsets.mean(), "the end may lie anywhere in its window"
+
+
+def test_sequences_begin_with_episodes_as_often_as_asked() -> None:
+    """Of those that need not contain an end; the last episode is shorter than a window, which then ends with it."""
+    ends, rows = np.array([49, 499, 995, 999]), 1000
+    config = SampleConfig(batch=4000, length=10, prioritize_ends=0.2, prioritize_starts=0.5)
+    draws = jax.vmap(lambda i: window_starts(KEY, i, rows, landmarks(ends), config))(jnp.arange(5))
+    starts = np.asarray(draws).reshape(-1)
+    assert all(abs((starts == first).mean() - 0.1) < 0.01 for first in (0, 50, 500))
+    assert abs((starts == 990).mean() - 0.16) < 0.01, "windows over the last two ends begin there too"
+    whole = SampleConfig(batch=4000, length=10, prioritize_starts=1.0)
+    assert set(window_starts(KEY, 0, rows, landmarks(ends), whole).tolist()) == {0, 50, 500, 990}
+
+
+@pytest.mark.parametrize("kind", [DeviceSampler, HostSampler])
+def test_marks_take_the_place_of_ends(fields: Fields, kind: type) -> None:
+    """Sequences are made to contain them; those that begin with an episode still begin with one."""
+    config = SampleConfig(batch=64, length=3, prioritize_ends=0.5, prioritize_starts=1.0)
+    sampler = kind(fields, config, KEY, marks=np.array([20, 21]))
+    drawn = sampler.chunk_with(0, 1, {"row": sampler.place(np.arange(fields.rows, dtype=np.int32))})[1][
+        "row"
+    ][0]
+    rows = np.asarray(drawn)
+    first = np.minimum(fields.starts, fields.rows - config.length)
+    marked, begun = ((rows >= 20) & (rows <= 21)).any(1), np.isin(rows[:, 0], first)
+    assert (marked | begun).all()
+    assert 0.3 < marked.mean() < 0.8
+    sampler.close()
 
 
 def test_extras_are_the_same_rows(store: Store) -> None:

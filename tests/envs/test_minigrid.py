@@ -63,6 +63,20 @@ def test_the_compass_is_minigrids_own(observation):
     np.testing.assert_array_equal(env.reset(4).obs[observation], plain.reset(4).obs[observation])
 
 
+def test_the_position_is_where_the_agent_stands():
+    env = make(EnvConfig("minigrid:Empty-6x6-v0?position=shown&compass=shown"))
+    assert set(env.spec.observations) == {"grid", "compass", "position"}
+    part, rng = env.spec.observations["position"], np.random.default_rng(2)
+    assert part.classes == (6, 6)
+    step, places = env.reset(3), set()
+    for _ in range(60):
+        assert step.obs["position"].shape == part.shape
+        assert step.obs["position"].ravel().tolist() == step.info["agent_pos"].tolist()
+        places.add(tuple(step.info["agent_pos"].tolist()))
+        step = env.step(rng.integers(3))
+    assert len(places) > 5
+
+
 @pytest.mark.parametrize(
     ("actions", "meant"), [("all", range(7)), ("moves", range(3)), ("doors", (0, 1, 2, 5))]
 )
@@ -211,5 +225,7 @@ def test_unusable_settings_are_named():
     with pytest.raises(SettingError, match="did you mean FourRooms-v0"):
         make(EnvConfig(id="minigrid:FourRoom-v0"))
     for query in ("compass=seen", "compass", "draw=fast", "compass=shown&actions=few"):
-        with pytest.raises(SettingError, match=r"env\.id.*compass=hidden or compass=shown, actions=all or"):
+        with pytest.raises(
+            SettingError, match=r"env\.id.*compass=hidden or compass=shown, position=hidden or"
+        ):
             make(EnvConfig(id=f"minigrid:FourRooms-v0?{query}"))

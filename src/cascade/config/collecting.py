@@ -75,14 +75,17 @@ class SampleConfig:
     """rows per sequence"""
     prioritize_ends: float = 0.0
     """fraction of sequences that are made to contain the end of an episode"""
+    prioritize_starts: float = 0.0
+    """fraction of the other sequences that begin where an episode does, so that its whole past is known"""
     device_bytes: int = 8 << 30
     """largest dataset, in bytes, that is kept on the device; beyond it batches are read from the store"""
 
     def __post_init__(self) -> None:
         require("sample.batch", self.batch, self.batch >= 1, "at least 1")
         require("sample.length", self.length, self.length >= 2, "at least 2")
-        ends = self.prioritize_ends
-        require("sample.prioritize-ends", ends, 0.0 <= ends <= 1.0, "a fraction from 0 to 1")
+        for name in ("prioritize_ends", "prioritize_starts"):
+            share = getattr(self, name)
+            require(f"sample.{name.replace('_', '-')}", share, 0.0 <= share <= 1.0, "a fraction from 0 to 1")
 
 
 @dataclass(frozen=True)

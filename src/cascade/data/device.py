@@ -13,7 +13,7 @@ from jaxtyping import Array, Int, Key, Shaped
 
 from cascade.config import SampleConfig
 from cascade.data.fields import Column, Fields
-from cascade.data.windows import Extra, as_column, check_rows, to_batch, window_starts
+from cascade.data.windows import Extra, Landmarks, Places, as_column, check_rows, to_batch, window_starts
 from cascade.errors import CascadeError
 from cascade.types import Batch
 
@@ -34,8 +34,7 @@ class DeviceRows(eqx.Module):
 
     columns: dict[str, Shaped[Array, "capacity ..."]]
     rows: Int[Array, ""]
-    ends: Int[Array, " episode_capacity"]
-    episodes: Int[Array, ""]
+    landmarks: Landmarks
 
 
 def draw(
@@ -46,7 +45,7 @@ def draw(
     config: SampleConfig,
 ) -> tuple[Batch, dict[str, Shaped[Array, "B T ..."]]]:
     """The batch of one training step, and the same rows of `extras`. Pure, for use in compiled code."""
-    starts = window_starts(key, step, data.rows, data.ends, config, data.episodes)
+    starts = window_starts(key, step, data.rows, data.landmarks, config)
     columns = {name: take_windows(column, starts, config.length) for name, column in data.columns.items()}
     columns["is_first"] = columns["is_first"].at[:, 0].set(True)
     beside = {name: take_windows(column, starts, config.length) for name, column in extras.items()}
@@ -103,9 +102,11 @@ class DeviceSampler:
         key: Key[Array, ""],
         capacity: int | None = None,
         reason: str = "asked for",
+        marks: np.ndarray | None = None,
     ):
         """`capacity` is how many rows to reserve; by default the stored ones, rounded up by an eighth at
-        most, so that few deployments change the size for which the draw was compiled.
+        most, so that few deployments change the size for which the draw was compiled. `marks` are rows that
+        sequences are made to contain instead of the ends of episodes.
         """
         check_rows(fields, config)
         self.config, self.key, self.reason = config, key, reason
@@ -115,13 +116,12 @@ class DeviceSampler:
                 f"capacity: got {self.capacity}, expected at least the {fields.rows} rows stored"
             )
         self._rows = fields.rows
-        ends = np.zeros(padded(fields.episodes), np.int32)
-        ends[: fields.episodes] = fields.ends
+        marks = fields.ends if marks is None else marks
+        landmarks = Landmarks(*(Places.of(places, padded(len(places))) for places in (fields.starts, marks)))
         self.data = DeviceRows(
             columns={name: upload(column, self.capacity) for name, column in fields.columns().items()},
             rows=jnp.asarray(fields.rows, jnp.int32),
-            ends=jnp.asarray(ends),
-            episodes=jnp.asarray(fields.episodes, jnp.int32),
+            landmarks=landmarks,
         )
 
     def chunk(self, step: int, count: int) -> Batch:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Int, Key, Shaped
 
 from cascade.config import SampleConfig
 from cascade.data.fields import Column, Fields
-from cascade.data.windows import Extra, as_column, check_rows, to_batch, window_starts
+from cascade.data.windows import Extra, Landmarks, Places, as_column, check_rows, to_batch, window_starts
 from cascade.errors import CascadeError
 from cascade.types import Batch
 
@@ -28,12 +28,12 @@ def _starts(
     key: Key[Array, ""],
     step: Int[Array, ""],
     rows: Int[Array, ""],
-    ends: Int[Array, " episodes"],
+    landmarks: Landmarks,
     count: int,
     config: SampleConfig,
 ) -> Int[Array, "count B"]:
     steps = step + jnp.arange(count, dtype=jnp.int32)
-    return jax.vmap(lambda i: window_starts(key, i, rows, ends, config))(steps)
+    return jax.vmap(lambda i: window_starts(key, i, rows, landmarks, config))(steps)
 
 
 def host_device() -> jax.Device | None:
@@ -55,15 +55,18 @@ class HostSampler:
         prefetch: int = 2,
         readers: int = 4,
         reason: str = "asked for",
+        marks: np.ndarray | None = None,
     ):
         """At most `prefetch` chunks are read ahead, on the guess that the next call asks for what follows.
-        `readers` threads share the reading of one, since a disk serves several requests at once.
+        `readers` threads share the reading of one, since a disk serves several requests at once. `marks` are rows
+        that sequences are made to contain instead of the ends of episodes.
         """
         check_rows(fields, config)
         self.config, self.fields, self.reason = config, fields, reason
         self._device = host_device()
         self._key = jax.device_put(key, self._device)
-        self._ends = fields.ends.astype(np.int32)
+        places = (fields.starts, fields.ends if marks is None else marks)
+        self._landmarks = jax.device_put(Landmarks(*map(Places.of, places)), self._device)
         self._prefetch = prefetch
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="cascade-sampler")
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="cascade-sampler-reader")
@@ -118,7 +121,7 @@ class HostSampler:
                     self._key,
                     jnp.asarray(step, jnp.int32),
                     jnp.asarray(self.fields.rows, jnp.int32),
-                    jnp.asarray(self._ends),
+                    self._landmarks,
                     count,
                     self.config,
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import numpy as np
 from jaxtyping import Array, Key
 
 from cascade.config import SampleConfig
@@ -24,19 +25,24 @@ __all__ = [
 
 
 def make_sampler(
-    fields: Fields, config: SampleConfig, key: Key[Array, ""], capacity: int | None = None
+    fields: Fields,
+    config: SampleConfig,
+    key: Key[Array, ""],
+    capacity: int | None = None,
+    marks: np.ndarray | None = None,
 ) -> Sampler:
     """The sampler that suits the data: on the device if it fits `sample.device-bytes`, else from the files.
 
-    Both draw the same batches from the same key; the sampler's `reason` says which was chosen and why.
+    Both draw the same batches from the same key; the sampler's `reason` says which was chosen and why. `marks` are
+    rows that sequences are made to contain instead of the ends of episodes.
     """
     rows = padded(fields.rows) if capacity is None else capacity
     size, budget = rows * fields.row_bytes, config.device_bytes
     sizes = f"{fields.rows} rows take {_readable(size)}, sample.device-bytes is {_readable(budget)}"
     if size <= budget:
         kind = jax.devices()[0].platform
-        return DeviceSampler(fields, config, key, capacity, reason=f"device ({kind}): {sizes}")
-    return HostSampler(fields, config, key, reason=f"host: {sizes}")
+        return DeviceSampler(fields, config, key, capacity, f"device ({kind}): {sizes}", marks)
+    return HostSampler(fields, config, key, reason=f"host: {sizes}", marks=marks)
 
 
 def _readable(size: int) -> str:

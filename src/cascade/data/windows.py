@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,31 +24,59 @@ from cascade.types import Batch
 MAX_ROWS = np.iinfo(np.int32).max
 
 
+class Places(eqx.Module):
+    """Some rows of the stored ones, of which the first `count` are meant; the rest is padding."""
+
+    at: Int[Array, " capacity"]
+    count: Int[Array, ""]
+
+    @classmethod
+    def of(cls, at: np.ndarray, capacity: int | None = None) -> Places:
+        padding = (0 if capacity is None else capacity) - len(at)
+        padded = np.pad(at.astype(np.int32), (0, max(padding, 0)))
+        return cls(jnp.asarray(padded), jnp.asarray(len(at), jnp.int32))
+
+    def choose(self, bits: UInt32[Array, " B"]) -> Int[Array, " B"]:
+        """One of them for each word of bits."""
+        return self.at[_below(bits, self.count)]
+
+
+class Landmarks(eqx.Module):
+    """Rows that windows are laid by."""
+
+    starts: Places
+    """first rows of the episodes"""
+    marks: Places
+    """rows that windows are made to contain: the last rows of the episodes, unless others matter more"""
+
+
 def window_starts(
     key: Key[Array, ""],
     step: Int[Array, ""] | int,
     rows: Int[Array, ""] | int,
-    ends: Int[Array, " episodes"],
+    landmarks: Landmarks,
     config: SampleConfig,
-    episodes: Int[Array, ""] | int | None = None,
 ) -> Int[Array, " B"]:
     """First rows of the B windows of training step `step`.
 
     Uniform over all windows of the `rows` stored; with probability `prioritize_ends` instead uniform over the
-    windows that contain the last row of one uniformly drawn episode. `ends` holds those last rows; where it
-    is padded, `episodes` says how many of them count.
+    windows that contain one uniformly drawn mark; and of the others the share `prioritize_starts` begins at the
+    first row of one uniformly drawn episode, or as near to it as the last of the rows allow.
     """
     bits = jax.random.bits(jax.random.fold_in(key, step), (4, config.batch), jnp.uint32)
     bits = jax.lax.optimization_barrier(bits)  # else XLA computes, and compiles, the hash once per use
     last = jnp.asarray(rows, jnp.int32) - config.length
     anywhere = _below(bits[0], last + 1)
-    if config.prioritize_ends == 0.0:
+    if config.prioritize_ends == 0.0 and config.prioritize_starts == 0.0:
         return anywhere
-    end = ends[_below(bits[1], jnp.asarray(ends.shape[0] if episodes is None else episodes, jnp.int32))]
-    lowest, highest = jnp.maximum(end - (config.length - 1), 0), jnp.minimum(end, last)
-    at_end = lowest + _below(bits[2], highest - lowest + 1)
+    mark = landmarks.marks.choose(bits[1])
+    lowest, highest = jnp.maximum(mark - (config.length - 1), 0), jnp.minimum(mark, last)
+    at_mark = lowest + _below(bits[2], highest - lowest + 1)
+    at_start = jnp.minimum(landmarks.starts.choose(bits[1]), last)
     share = (bits[3] >> 8).astype(jnp.float32) * 2.0**-24
-    return jnp.where(share < config.prioritize_ends, at_end, anywhere)
+    aligned = config.prioritize_ends + (1.0 - config.prioritize_ends) * config.prioritize_starts
+    free = jnp.where(share < aligned, at_start, anywhere)
+    return jnp.where(share < config.prioritize_ends, at_mark, free)
 
 
 def _below(bits: UInt32[Array, " B"], count: Int[Array, "..."]) -> Int[Array, " B"]:

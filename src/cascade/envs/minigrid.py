@@ -1,9 +1,10 @@
 """MiniGrid: the agent's partial view, as symbols or as a picture. The mission is not shown.
 
 `?compass=shown` adds which way the agent looks, as MiniGrid's own observations do: a part of its own, 0 to 3 for
-east, south, west and north. An agent that only sees its view has to count its turns. `?actions=moves` leaves it the
-actions left, right and forward of MiniGrid's seven, `?actions=doors` toggle too: where nothing can be picked up the
-others do nothing. Both can be said: `?compass=shown&actions=moves`.
+east, south, west and north. An agent that only sees its view has to count its turns. `?position=shown` adds where it
+stands, column and row, as a robot's positioning system would. `?actions=moves` leaves it the actions left, right and
+forward of MiniGrid's seven, `?actions=doors` toggle too: where nothing can be picked up the others do nothing. They
+combine: `?compass=shown&actions=moves`.
 
 `MultiRoom-N4-S5-v0`, in spite of its name, has six rooms and a limit of 120 steps; `-v1` has the four rooms
 of its name and a limit of 80. FourRooms has a limit of 100. Other ids are MiniGrid's own.
@@ -44,7 +45,8 @@ PREFIX = "MiniGrid-"
 CLASSES = (len(OBJECT_TO_IDX), len(COLOR_TO_IDX), 4)
 UNSEEN, AGENT = OBJECT_TO_IDX["unseen"], OBJECT_TO_IDX["agent"]
 UP = 3
-COMPASS = ("hidden", "shown")
+HIDDEN = ("hidden", "shown")
+"""Whether an observation is part of what the agent sees; the first is the default."""
 _MOVES = (Actions.left, Actions.right, Actions.forward)
 ACTIONS = {"all": tuple(Actions), "moves": _MOVES, "doors": (*_MOVES, Actions.toggle)}
 """What the agent may do, by the name that `env.id` has for it."""
@@ -53,7 +55,7 @@ ACTIONS = {"all": tuple(Actions), "moves": _MOVES, "doors": (*_MOVES, Actions.to
 def make(config: EnvConfig) -> Environment:
     """`minigrid:FourRooms-v0`, in full `minigrid:MiniGrid-FourRooms-v0`; options follow a question mark."""
     name = name_of(config).partition("?")[0]
-    chosen = choices_of(config, {"compass": COMPASS, "actions": tuple(ACTIONS)})
+    chosen = choices_of(config, {"compass": HIDDEN, "position": HIDDEN, "actions": tuple(ACTIONS)})
     spec = gym.registry.get(name) or gym.registry.get(PREFIX + name)
     if spec is None or not str(spec.entry_point).startswith(f"{minigrid.__name__}."):
         known = [key.removeprefix(PREFIX) for key in gym.registry if key.startswith(PREFIX)]
@@ -63,21 +65,22 @@ def make(config: EnvConfig) -> Environment:
     options = dict(spec.kwargs)
     if config.time_limit:
         options["max_steps"] = config.time_limit * config.action_repeat
-    return MiniGrid(
-        load_env_creator(spec.entry_point)(**options), config, chosen["compass"] == "shown", chosen["actions"]
-    )
+    shown = tuple(name for name, choice in chosen.items() if choice == "shown")
+    return MiniGrid(load_env_creator(spec.entry_point)(**options), config, shown, chosen["actions"])
 
 
 class MiniGrid:
     """One MiniGrid world. `info` says where the agent is: `agent_pos` (x, y) and `agent_dir`."""
 
-    def __init__(self, env: MiniGridEnv, config: EnvConfig, compass: bool = False, actions: str = "all"):
+    def __init__(
+        self, env: MiniGridEnv, config: EnvConfig, shown: tuple[str, ...] = (), actions: str = "all"
+    ):
         if config.observation == "vector":
             raise SettingError("env.observation", "vector", f"auto, grid or image for {config.id}")
         self.env = env
         self._part: Literal["image", "grid"] = "image" if config.observation == "image" else "grid"
         self._size = config.image_size
-        self._compass, self._actions = compass, ACTIONS[actions]
+        self._shown, self._actions = shown, ACTIONS[actions]
         view = env.agent_view_size
         if self._part == "image" and self._size < 4 * view:
             raise SettingError(
@@ -88,8 +91,10 @@ class MiniGrid:
         shape = (self._size, self._size, 3) if self._part == "image" else (view, view, 3)
         classes = CLASSES if self._part == "grid" else ()
         parts: dict[str, ObservationSpec] = {self._part: ObservationSpec(self._part, shape, classes)}
-        if compass:
+        if "compass" in shown:
             parts["compass"] = ObservationSpec("grid", (1, 1, 1), (4,))
+        if "position" in shown:
+            parts["position"] = ObservationSpec("grid", (1, 1, 2), (env.width, env.height))
         self.spec = EnvSpec(
             name=config.id,
             observations=parts,
@@ -123,8 +128,10 @@ class MiniGrid:
             "agent_dir": np.array(env.agent_dir, np.int8),
         }
         parts: dict[str, np.ndarray] = {self._part: symbols}
-        if self._compass:
+        if "compass" in self._shown:
             parts["compass"] = np.full((1, 1, 1), env.agent_dir, np.uint8)
+        if "position" in self._shown:
+            parts["position"] = np.array(env.agent_pos, np.uint8).reshape(1, 1, 2)
         # A goal reached on the last step allowed is an end, not a cut.
         return Timestep(parts, {TASK: reward}, terminated, truncated and not terminated, info)
 

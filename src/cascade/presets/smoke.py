@@ -23,7 +23,7 @@ def smoke(config: RunConfig | str) -> RunConfig:
         deploy=replace(
             DeployConfig(steps=240, lanes=2 * POPULATION), step_timeout=config.deploy.step_timeout
         ),
-        sample=SampleConfig(batch=4, length=8, prioritize_ends=config.sample.prioritize_ends),
+        sample=replace(config.sample, batch=4, length=8, device_bytes=SampleConfig.device_bytes),
         world=replace(
             config.world,
             deter=16,

@@ -65,11 +65,11 @@ class Lesson:
             jnp.array(values, jnp.float32)
             for values in zip(*((one.size, one.share) for one in labels.values()), strict=True)
         )
-        fields, rows = store.fields(), rare_rows(store, labels)
-        if len(rows):
-            # Sequences that would be made to contain an episode's end are made to contain a rare reward instead.
-            fields = replace(fields, starts=rows, ends=rows)
-        self.sampler = make_sampler(fields, sample_config(config), self.key(0))
+        # Sequences that would be made to contain an episode's end are made to contain a rare reward instead.
+        fields, rare = store.fields(), rare_rows(store, labels)
+        self.sampler = make_sampler(
+            fields, sample_config(config), self.key(0), marks=rare if len(rare) else None
+        )
         self._labels = {task: self.sampler.place(fields.align(store.labels(task))) for task in self.tasks}
 
     def key(self, index: int) -> PRNGKeyArray:
