@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 
-from cascade.config import RunConfig
+from cascade.config import OptimizerConfig, RunConfig
 from cascade.data.journal import Journal
 from cascade.data.sampler import make_sampler
 from cascade.data.store import Store
@@ -59,8 +59,9 @@ class Args:
 
 
 def settings(args: Args) -> RunConfig:
-    """The demo preset in this world."""
+    """The demo preset in this world, with the learning rates that it had when this was measured."""
     config = preset("demo")
+    agent = replace(config.transfer.agent, actor=OptimizerConfig(lr=3e-4), critic=OptimizerConfig(lr=3e-4))
     return replace(
         config,
         env=replace(config.env, id=args.env, time_limit=0),
@@ -68,7 +69,10 @@ def settings(args: Args) -> RunConfig:
         world=replace(config.world, discount_scale=args.discount_scale),
         sample=replace(config.sample, prioritize_ends=args.prioritize_ends),
         transfer=replace(
-            config.transfer, reward_steps=args.reward_steps, behaviour_steps=args.behaviour_steps
+            config.transfer,
+            reward_steps=args.reward_steps,
+            behaviour_steps=args.behaviour_steps,
+            agent=agent,
         ),
     )
 

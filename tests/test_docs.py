@@ -29,11 +29,21 @@ def blocks(page: str, *languages: str) -> list[tuple[int, str]]:
 
 
 def shown_commands(page: str) -> list[str]:
-    """Command lines of console blocks and of `inline code`, without prompts and comments."""
-    lines = [line for _, text in blocks(page, "console", "bash", "sh", "text") for line in text.splitlines()]
+    """Command lines of console blocks and of `inline code`, without prompts and comments.
+
+    Lines that go on are joined, and of a loop the first turn is meant.
+    """
+    texts = [text.replace("\\\n", " ") for _, text in blocks(page, "console", "bash", "sh", "text")]
+    lines = [_first_turn(line) for text in texts for line in text.splitlines()]
     inline = re.findall(r"`([^`\n]+)`", FENCE.sub("", PAGES[page]))
     commands = [re.sub(r"\s+#.*", "", line.strip().removeprefix("$").strip()) for line in [*lines, *inline]]
     return [line for line in commands if re.match(r"(cascade|make) [\w-]", line)]
+
+
+def _first_turn(line: str) -> str:
+    """`for name in one two; do command &` with its first value."""
+    loop = re.match(r"for (\w+) in ([\w-]+)[^;]*; do (.+?) &", line)
+    return loop[3].replace(f"${loop[1]}", loop[2]) if loop else line
 
 
 WITH_CODE = [page for page in PAGES if blocks(page, "python")]
@@ -162,6 +172,13 @@ def test_readme_quotes_the_demo_and_the_measurements():
     means = {name: 100 * sum(values) / len(values) for name, values in last.items()}
     assert f"over P2E ({means['cascade'] - means['p2e']:.1f} points)" in readme
     assert f"over PP2E ({means['cascade'] - means['pp2e']:.1f} points)" in readme
+    whole = json.loads((ROOT / "results/fourrooms_whole.json").read_text())["runs"]["cascade"]["metrics"]
+    goals, covered, success = (
+        sum(values[-1] for values in whole[metric].values()) / len(whole[metric])
+        for metric in ("rewarding_episodes@reward", "coverage", "success@reward")
+    )
+    assert f"the goal in {goals:.0f} episodes, covered {100 * covered:.1f} %" in readme
+    assert f"reached {100 * success:.1f} % with 3,000 steps" in readme
     gain = json.loads((ROOT / "results/minigrid_diversity.json").read_text())["visit_variation"]
     low, high = gain["interval"]
     assert f"+{gain['mean_gain']:.3f} total variation, 95 % interval {low:.3f} to {high:.3f}" in readme

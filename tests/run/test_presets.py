@@ -8,6 +8,7 @@ import pytest
 from helpers import shown
 
 from cascade.config import RunConfig
+from cascade.envs import make
 from cascade.errors import SettingError
 from cascade.explore import population
 from cascade.presets import PRESETS, preset
@@ -83,6 +84,12 @@ def test_smoke_keeps_the_world_and_shrinks_the_rest(name):
     assert smoke(tiny) == tiny
     before, after = asdict(config.world), asdict(tiny.world)
     assert all(after[size] <= before[size] for size in ("deter", "hidden", "stoch", "cnn_depth", "mlp_units"))
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(PRESETS) if preset(name).sample.prioritize_starts])
+def test_sequences_that_begin_with_episodes_hold_whole_ones(name):
+    config = preset(name)
+    assert config.sample.length == make(config.env).env.max_steps + 1
 
 
 def test_a_smoke_run_may_have_more_explorers():

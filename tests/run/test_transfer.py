@@ -142,6 +142,17 @@ def test_only_zeros_are_said_to_be_zeros_and_random_actions_are_scored(tmp_path)
     assert outcome.behaviours == {}
 
 
+def test_nothing_is_learned_in_a_model_that_was_not_trained(table):
+    store, world, *_ = table
+    config = replace(configuration(), model_steps=0)
+    outcome = transfer(world, store, ["reward"], config, store.spec, 0, envs=InProcess)
+    document = outcome.results["reward"].to_json()
+    assert document["learned"] is False
+    assert document["reason"].startswith("the world model was not trained (model-steps is 0)")
+    assert document["episodes"] == config.transfer.episodes
+    assert outcome.behaviours == {}
+
+
 def test_stopping_leaves_no_score(table):
     store, world, *_ = table
     outcome = transfer(world, store, ["reward"], configuration(), store.spec, 0, stop=lambda: True)

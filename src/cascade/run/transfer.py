@@ -45,6 +45,9 @@ EVALUATION = 0x5EED
 deployment draws, whose streams are keyed."""
 
 
+UNTRAINED = "the world model was not trained (model-steps is 0), so random actions are scored"
+
+
 @dataclass
 class Result:
     """What came of one task."""
@@ -154,7 +157,7 @@ def transfer(
     results = {task: Result(summary_of(store, task)) for task in dict.fromkeys(tasks)}
     outcome = Outcome(seed, store.deployments[-1].index, results, config.transfer, world_digest=before)
     for result in results.values():
-        result.reason = result.labels.refusal
+        result.reason = result.labels.refusal or (None if config.model_steps else UNTRAINED)
     quiet, never = (lambda _: None), (lambda: False)
     report, stopped = progress or quiet, stop or never
     _act_at_random(outcome, config, spec, judges, report, stopped, envs)
