@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 
-from cascade.config import OptimizerConfig, RunConfig
+from cascade.config import RunConfig
 from cascade.data.journal import Journal
 from cascade.data.sampler import make_sampler
 from cascade.data.store import Store
@@ -59,9 +59,9 @@ class Args:
 
 
 def settings(args: Args) -> RunConfig:
-    """The demo preset in this world, with the learning rates that it had when this was measured."""
+    """The demo preset in this world, with the entropy bonus that it had when this was measured."""
     config = preset("demo")
-    agent = replace(config.transfer.agent, actor=OptimizerConfig(lr=3e-4), critic=OptimizerConfig(lr=3e-4))
+    agent = replace(config.transfer.agent, entropy=1e-2)
     return replace(
         config,
         env=replace(config.env, id=args.env, time_limit=0),

@@ -160,7 +160,8 @@ def _compute_rows(document: Document) -> Iterator[Row]:
     for name in PRECISIONS:
         if rate := document.get("matrix", {}).get(f"{name}_gflop_per_s"):
             yield f"matrix product, {name}", "", f"{rate:,.0f} GFLOP/s", "large and square"
-    for name, text in (("world", "world model and ensemble"), ("explorers", "explorers")):
+    trained = "world model and ensemble" if document.get("world", {}).get("with_ensemble") else "world model"
+    for name, text in (("world", trained), ("explorers", "explorers")):
         if result := document.get(name):
             note = (
                 f"{result['gflop']:g} GFLOP, {result['share_of_matrix_rate']:.0%} of the matrix rate; "

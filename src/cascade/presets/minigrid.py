@@ -89,11 +89,11 @@ DEMO = replace(
     env=EnvConfig(
         "minigrid:Empty-16x16-v0?compass=shown&position=shown&actions=moves",
         observation="grid",
-        time_limit=70,
+        time_limit=80,
     ),
     initial="random",
     deployments=3,
-    model_steps=800,
+    model_steps=1_200,
     explorer_steps=160,
     deploy=DeployConfig(steps=40_000, lanes=32),
     sample=SampleConfig(batch=16, length=32, prioritize_ends=0.5),
@@ -119,13 +119,7 @@ DEMO = replace(
         reward_units=128,
         reward_steps=800,
         behaviour_steps=600,
-        agent=replace(
-            COMPACT.transfer.agent,
-            units=128,
-            starts=128,
-            actor=OptimizerConfig(lr=1e-3),
-            critic=OptimizerConfig(lr=1e-3),
-        ),
+        agent=replace(COMPACT.transfer.agent, units=128, starts=128, entropy=3e-2),
     ),
 )
 

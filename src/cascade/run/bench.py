@@ -112,7 +112,8 @@ def world_model_step(
         state[0], metrics = run(state[0], chunk)
         return metrics
 
-    return _timing(time_calls(call, seconds=seconds), per_call, flops) | {"seeds": seeds}
+    timing = _timing(time_calls(call, seconds=seconds), per_call, flops)
+    return timing | {"seeds": seeds, "with_ensemble": beside}
 
 
 def explorers_step(
