@@ -27,7 +27,7 @@ from cascade.run.flops import Product, count_flops, products
 
 ROOT = Path(__file__).parents[1]
 TINY = RunConfig(
-    env=EnvConfig("minigrid:FourRooms-v0"),
+    env=EnvConfig("minigrid:FourRooms-v0?actions=moves"),
     deploy=DeployConfig(steps=40, lanes=4),
     sample=SampleConfig(batch=2, length=4),
     world=SMALL,

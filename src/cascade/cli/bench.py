@@ -160,7 +160,9 @@ def _compute_rows(document: Document) -> Iterator[Row]:
     for name in PRECISIONS:
         if rate := document.get("matrix", {}).get(f"{name}_gflop_per_s"):
             yield f"matrix product, {name}", "", f"{rate:,.0f} GFLOP/s", "large and square"
-    trained = "world model and ensemble" if document.get("world", {}).get("with_ensemble") else "world model"
+    trained = (
+        "world model and ensemble" if document.get("world", {}).get("with_ensemble", True) else "world model"
+    )
     for name, text in (("world", trained), ("explorers", "explorers")):
         if result := document.get(name):
             note = (

@@ -53,7 +53,7 @@ def summarised(rates: list[float]) -> Result:
 
 def plain_environment(config: EnvConfig) -> gym.Env | None:
     """The environment as its own package makes it, without anything of ours; None where there is none."""
-    kind, _, name = config.id.partition(":")
+    kind, _, name = config.id.partition("?")[0].partition(":")
     ids = {"minigrid": ("MiniGrid-" + name, name), "gym": (name,)}.get(kind, ())
     make(config).close()  # registers what has to be
     known = [id for id in ids if id in gym.registry]
