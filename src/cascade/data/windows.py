@@ -32,9 +32,9 @@ class Places(eqx.Module):
 
     @classmethod
     def of(cls, at: np.ndarray, capacity: int | None = None) -> Places:
-        padding = (0 if capacity is None else capacity) - len(at)
-        padded = np.pad(at.astype(np.int32), (0, max(padding, 0)))
-        return cls(jnp.asarray(padded), jnp.asarray(len(at), jnp.int32))
+        """Padded to `capacity`, so that growing data keep the compiled program."""
+        padding = 0 if capacity is None else capacity - len(at)
+        return cls(jnp.asarray(np.pad(at.astype(np.int32), (0, padding))), jnp.asarray(len(at), jnp.int32))
 
     def choose(self, bits: UInt32[Array, " B"]) -> Int[Array, " B"]:
         """One of them for each word of bits."""

@@ -45,7 +45,7 @@ PREFIX = "MiniGrid-"
 CLASSES = (len(OBJECT_TO_IDX), len(COLOR_TO_IDX), 4)
 UNSEEN, AGENT = OBJECT_TO_IDX["unseen"], OBJECT_TO_IDX["agent"]
 UP = 3
-HIDDEN = ("hidden", "shown")
+OPTIONAL = ("hidden", "shown")
 """Whether an observation is part of what the agent sees; the first is the default."""
 _MOVES = (Actions.left, Actions.right, Actions.forward)
 ACTIONS = {"all": tuple(Actions), "moves": _MOVES, "doors": (*_MOVES, Actions.toggle)}
@@ -55,7 +55,7 @@ ACTIONS = {"all": tuple(Actions), "moves": _MOVES, "doors": (*_MOVES, Actions.to
 def make(config: EnvConfig) -> Environment:
     """`minigrid:FourRooms-v0`, in full `minigrid:MiniGrid-FourRooms-v0`; options follow a question mark."""
     name = name_of(config).partition("?")[0]
-    chosen = choices_of(config, {"compass": HIDDEN, "position": HIDDEN, "actions": tuple(ACTIONS)})
+    chosen = choices_of(config, {"compass": OPTIONAL, "position": OPTIONAL, "actions": tuple(ACTIONS)})
     spec = gym.registry.get(name) or gym.registry.get(PREFIX + name)
     if spec is None or not str(spec.entry_point).startswith(f"{minigrid.__name__}."):
         known = [key.removeprefix(PREFIX) for key in gym.registry if key.startswith(PREFIX)]

@@ -29,7 +29,7 @@ COMPACT = RunConfig(
     deploy=DeployConfig(steps=200_000, lanes=200, workers=4),
     sample=SampleConfig(
         batch=32, length=101, prioritize_starts=1.0
-    ),  # whole episodes: what a level is, is in their past
+    ),  # whole episodes, so that it learns to remember
     world=WorldConfig(
         discount_scale=10.0,  # ends are rare, and a policy exploits places where the model wrongly expects them
         deter=512,
