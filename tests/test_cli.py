@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from itertools import pairwise
@@ -155,6 +156,17 @@ def test_modules_beside_the_caller_are_found_by_the_installed_command(tmp_path):
     found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert found.returncode == 2
     assert "module 'beside' has no attribute 'absent'" in " ".join(found.stderr.split())
+
+
+@pytest.mark.parametrize(("asked", "given"), [(None, "false"), ("true", "true")])
+def test_a_gpu_is_shared_unless_asked_otherwise(monkeypatch, capsys, asked, given):
+    """JAX alone would reserve most of its memory, and a second run beside this one would find none."""
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", asked or "")
+    if asked is None:
+        monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE")
+    main(["presets", "--json"])
+    assert os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] == given
+    assert capsys.readouterr().out
 
 
 def test_startup_loads_nothing_heavy():

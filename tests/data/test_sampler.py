@@ -20,7 +20,7 @@ from cascade.data.fields import Column, Fields, Spans, split
 from cascade.data.host import HostSampler
 from cascade.data.sampler import make_sampler
 from cascade.data.store import Store
-from cascade.data.windows import Landmarks, Places, window_starts
+from cascade.data.windows import Landmarks, window_starts
 from cascade.errors import CascadeError
 from cascade.types import Batch
 
@@ -53,10 +53,9 @@ def same(one: object, other: object) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def landmarks(ends: np.ndarray, capacity: int | None = None) -> Landmarks:
+def landmarks(ends: np.ndarray, capacity: int = 0) -> Landmarks:
     """Of episodes that lie back to back, the marks being their ends."""
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    return Landmarks(Places.of(starts, capacity), Places.of(ends, capacity))
+    return Landmarks.of(np.concatenate([[0], ends[:-1] + 1]), ends, lambda count: max(count, capacity))
 
 
 def steps_of(batch: Batch, start: int, stop: int) -> Batch:
@@ -170,6 +169,18 @@ def test_sequences_begin_with_episodes_as_often_as_asked() -> None:
     assert abs((starts == 990).mean() - 0.16) < 0.01, "windows over the last two ends begin there too"
     whole = SampleConfig(batch=4000, length=10, prioritize_starts=1.0)
     assert set(window_starts(KEY, 0, rows, landmarks(ends), whole).tolist()) == {0, 50, 500, 990}
+
+
+def test_sequences_with_a_mark_begin_with_its_episode_where_it_is_short_enough() -> None:
+    """So that what led to it is known; a mark too far from the beginning lies anywhere in its window."""
+    starts, marks = np.array([0, 20, 26, 60]), np.array([25, 57])
+    config = SampleConfig(batch=4000, length=10, prioritize_ends=1.0, prioritize_starts=0.75)
+    drawn = np.asarray(window_starts(KEY, 0, 80, Landmarks.of(starts, marks), config))
+    near = drawn[(drawn <= 25) & (25 < drawn + 10)]
+    assert abs((near == 20).mean() - (0.75 + 0.25 / 10)) < 0.03
+    far = np.bincount(57 - drawn[drawn > 26], minlength=10)
+    assert far.sum() + len(near) == 4000
+    assert far.min() > 0.7 * far.mean()
 
 
 @pytest.mark.parametrize("kind", [DeviceSampler, HostSampler])

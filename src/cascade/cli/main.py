@@ -55,6 +55,8 @@ def main(args: Sequence[str] | None = None) -> None:
     """Entry point of the `cascade` command."""
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)  # where `module:function` may be
+    # A GPU is shared: take its memory as it is needed, not three quarters of it at once.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     try:
         parse(sys.argv[1:] if args is None else args).run()
     except CascadeError as error:

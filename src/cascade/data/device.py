@@ -13,7 +13,7 @@ from jaxtyping import Array, Int, Key, Shaped
 
 from cascade.config import SampleConfig
 from cascade.data.fields import Column, Fields
-from cascade.data.windows import Extra, Landmarks, Places, as_column, check_rows, to_batch, window_starts
+from cascade.data.windows import Extra, Landmarks, as_column, check_rows, to_batch, window_starts
 from cascade.errors import CascadeError
 from cascade.types import Batch
 
@@ -117,11 +117,10 @@ class DeviceSampler:
             )
         self._rows = fields.rows
         marks = fields.ends if marks is None else marks
-        landmarks = Landmarks(*(Places.of(places, padded(len(places))) for places in (fields.starts, marks)))
         self.data = DeviceRows(
             columns={name: upload(column, self.capacity) for name, column in fields.columns().items()},
             rows=jnp.asarray(fields.rows, jnp.int32),
-            landmarks=landmarks,
+            landmarks=Landmarks.of(fields.starts, marks, padded),
         )
 
     def chunk(self, step: int, count: int) -> Batch:

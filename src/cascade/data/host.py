@@ -14,7 +14,7 @@ from jaxtyping import Array, Int, Key, Shaped
 
 from cascade.config import SampleConfig
 from cascade.data.fields import Column, Fields
-from cascade.data.windows import Extra, Landmarks, Places, as_column, check_rows, to_batch, window_starts
+from cascade.data.windows import Extra, Landmarks, as_column, check_rows, to_batch, window_starts
 from cascade.errors import CascadeError
 from cascade.types import Batch
 
@@ -65,8 +65,8 @@ class HostSampler:
         self.config, self.fields, self.reason = config, fields, reason
         self._device = host_device()
         self._key = jax.device_put(key, self._device)
-        places = (fields.starts, fields.ends if marks is None else marks)
-        self._landmarks = jax.device_put(Landmarks(*map(Places.of, places)), self._device)
+        marks = fields.ends if marks is None else marks
+        self._landmarks = jax.device_put(Landmarks.of(fields.starts, marks), self._device)
         self._prefetch = prefetch
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="cascade-sampler")
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="cascade-sampler-reader")

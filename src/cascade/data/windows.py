@@ -7,7 +7,7 @@ call, and where a run was resumed, change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 import equinox as eqx
@@ -31,9 +31,9 @@ class Places(eqx.Module):
     count: Int[Array, ""]
 
     @classmethod
-    def of(cls, at: np.ndarray, capacity: int | None = None) -> Places:
+    def of(cls, at: np.ndarray, capacity: int) -> Places:
         """Padded to `capacity`, so that growing data keep the compiled program."""
-        padding = 0 if capacity is None else capacity - len(at)
+        padding = capacity - len(at)
         return cls(jnp.asarray(np.pad(at.astype(np.int32), (0, padding))), jnp.asarray(len(at), jnp.int32))
 
     def choose(self, bits: UInt32[Array, " B"]) -> Int[Array, " B"]:
@@ -48,6 +48,14 @@ class Landmarks(eqx.Module):
     """first rows of the episodes"""
     marks: Places
     """rows that windows are made to contain: the last rows of the episodes, unless others matter more"""
+    begins: Places
+    """first rows of the episodes that hold the marks, mark by mark"""
+
+    @classmethod
+    def of(cls, starts: np.ndarray, marks: np.ndarray, size: Callable[[int], int] = int) -> Landmarks:
+        """Of episodes whose first rows are `starts`, in order; `size` says what capacity so many rows are given."""
+        begins = starts[np.searchsorted(starts, marks, side="right") - 1]
+        return cls(*(Places.of(at, size(len(at))) for at in (starts, marks, begins)))
 
 
 def window_starts(
@@ -60,8 +68,9 @@ def window_starts(
     """First rows of the B windows of training step `step`.
 
     Uniform over all windows of the `rows` stored; with probability `prioritize_ends` instead uniform over the
-    windows that contain one uniformly drawn mark; and of the others the share `prioritize_starts` begins at the
-    first row of one uniformly drawn episode, or as near to it as the last of the rows allow.
+    windows that contain one uniformly drawn mark. Of either kind the share `prioritize_starts` begins where an
+    episode does, or as near to it as the last of the rows allow: one that is drawn uniformly, or the mark's own
+    where it is not so long that the mark would lie outside.
     """
     bits = jax.random.bits(jax.random.fold_in(key, step), (4, config.batch), jnp.uint32)
     bits = jax.lax.optimization_barrier(bits)  # else XLA computes, and compiles, the hash once per use
@@ -72,11 +81,14 @@ def window_starts(
     mark = landmarks.marks.choose(bits[1])
     lowest, highest = jnp.maximum(mark - (config.length - 1), 0), jnp.minimum(mark, last)
     at_mark = lowest + _below(bits[2], highest - lowest + 1)
+    begin = jnp.minimum(landmarks.begins.choose(bits[1]), last)
+    at_begin = jnp.where(begin < lowest, at_mark, begin)
     at_start = jnp.minimum(landmarks.starts.choose(bits[1]), last)
     share = (bits[3] >> 8).astype(jnp.float32) * 2.0**-24
-    aligned = config.prioritize_ends + (1.0 - config.prioritize_ends) * config.prioritize_starts
-    free = jnp.where(share < aligned, at_start, anywhere)
-    return jnp.where(share < config.prioritize_ends, at_mark, free)
+    ends, starts = config.prioritize_ends, config.prioritize_starts
+    marked = jnp.where(share < ends * starts, at_begin, at_mark)
+    free = jnp.where(share < ends + (1.0 - ends) * starts, at_start, anywhere)
+    return jnp.where(share < ends, marked, free)
 
 
 def _below(bits: UInt32[Array, " B"], count: Int[Array, "..."]) -> Int[Array, " B"]:
