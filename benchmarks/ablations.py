@@ -3,6 +3,8 @@ r"""What makes explorers cover FourRooms? Populations trained in the same world 
     python benchmarks/ablations.py --seeds 1-5 --out results/ablations.json
     python benchmarks/ablations.py --seeds 1-5 --likelihood categorical --only cascade pp2e p2e \
         --out results/members.json
+    python benchmarks/ablations.py --seeds 1-5 --episodes 10 --only cascade 'population 1' 'population 5' \
+        'population 10' --out results/population.json
 
 For each seed: one random deployment, a world model and an ensemble trained on it, and then one population after
 another, each with one setting changed, all from the same weights and on the same draws. Each is sent into levels
@@ -56,8 +58,11 @@ CHANGES: dict[str, dict[str, Any]] = {
     "raw terms": {"normalize": "none"},
     "mean state": {"embedding": "mean"},
     "all pairs": {"diversity": "distance"},
+    "population 1": {"population": 1},
     "population 2": {"population": 2},
+    "population 5": {"population": 5},
     "population 8": {"population": 8},
+    "population 10": {"population": 10},
     "16 starts": {"starts": 16},
     "standard deviation": {"measure": "std"},
 }
@@ -85,7 +90,7 @@ class Args:
     likelihood: Literal["gaussian", "categorical"] = "gaussian"
     """what the ensemble's members say of the next z"""
     only: tuple[str, ...] = ()
-    """names of the populations; all of them without this"""
+    """names of the populations; without this all that are not larger than `episodes`"""
 
 
 def changed(config: RunConfig, changes: dict[str, Any]) -> RunConfig:
@@ -170,7 +175,8 @@ def one(args: Args, config: RunConfig, seed: int) -> dict[str, dict[str, float]]
         "random": visited(RandomPolicy(store.spec.action), replace(config, method="random"), store, seed)
     }
     print(f"  random: {found['random']}", flush=True)
-    for name in args.only or CHANGES:
+    fitting = [name for name, own in CHANGES.items() if own.get("population", 1) <= args.episodes]
+    for name in args.only or fitting:
         began, own = time.perf_counter(), changed(config, CHANGES[name])
         policy = explore(own.explore, own, measuring(models, own), store, seed, args.explorer_steps)
         found[name] = visited(policy, own, store, seed)
@@ -211,6 +217,8 @@ def main(args: Args) -> None:
     command = (
         f"python benchmarks/ablations.py --seeds {format_seeds(args.seeds)} --out results/{args.out.name}"
     )
+    if args.episodes != 8:
+        command += f" --episodes {args.episodes}"
     if args.likelihood != "gaussian":
         command += f" --likelihood {args.likelihood}"
     if args.only:
