@@ -3,7 +3,7 @@ r"""What makes explorers cover FourRooms? Populations trained in the same world 
     python benchmarks/ablations.py --seeds 1-5 --out results/ablations.json
     python benchmarks/ablations.py --seeds 1-5 --likelihood categorical --only cascade pp2e p2e \
         --out results/members.json
-    python benchmarks/ablations.py --seeds 1-5 --episodes 10 --only cascade 'population 1' 'population 5' \
+    python benchmarks/ablations.py --seeds 1-3 --episodes 10 --only cascade 'population 1' 'population 5' \
         'population 10' --out results/population.json
 
 For each seed: one random deployment, a world model and an ensemble trained on it, and then one population after
@@ -198,6 +198,12 @@ def summary(seeds: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[str
     return found
 
 
+def write(path: Path, result: dict[str, Any]) -> None:
+    """The record so far."""
+    result["summary"] = summary(result["seeds"])
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
 def main(args: Args) -> None:
     config = preset("demo")
     # As the preset was before this was measured.
@@ -234,8 +240,8 @@ def main(args: Args) -> None:
             continue
         print(f"seed {seed}", flush=True)
         result["seeds"][str(seed)] = one(args, config, seed)
-        result["summary"] = summary(result["seeds"])
-        args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        write(args.out, result)
+    write(args.out, result)
     for name, found in result["summary"].items():
         print(
             f"{name:24s} coverage {found['coverage']}  against the default {found['coverage_less_default']}"

@@ -20,7 +20,8 @@ ROOT = Path(__file__).parents[1]
 def where(machine: dict[str, Any]) -> str:
     """The machine and the versions, in a line."""
     versions = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
-    hardware = {"cpu": f"{machine['cores']} cores"}.get(machine["devices"][0], machine["devices"][0])
+    cores = "1 core" if machine["cores"] == 1 else f"{machine['cores']} cores"
+    hardware = {"cpu": cores}.get(machine["devices"][0], machine["devices"][0])
     return f"{hardware}, {machine['platform']}, Python {machine['python']}, {versions}."
 
 
@@ -123,6 +124,10 @@ def short_runs_table(document: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+ALONE = ("random", "p2e", "population 1")
+"""Who has nobody to be distant from."""
+
+
 def ablations_table(document: dict[str, Any]) -> str:
     """Populations with one setting changed, beside the default and random actions."""
     lines = [
@@ -137,7 +142,7 @@ def ablations_table(document: dict[str, Any]) -> str:
             _interval(found["coverage"], 100.0),
             "" if name == "cascade" else _interval(found["coverage_less_default"], 100.0),
             _interval(found["cells_per_episode"]),
-            "" if name in ("random", "p2e") else _interval(found["deployed_distance"], digits=2),
+            "" if name in ALONE else _interval(found["deployed_distance"], digits=2),
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
@@ -310,6 +315,7 @@ TABLES: dict[str, dict[str, Table]] = {
         "results/multiroom.json": deployments_table,
         "results/ablations.json": ablations_table,
         "results/members.json": members_table,
+        "results/population.json": ablations_table,
         "results/short_runs.json": short_runs_table,
     },
 }

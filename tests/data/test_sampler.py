@@ -176,7 +176,7 @@ def test_sequences_with_a_mark_begin_with_its_episode_where_it_is_short_enough()
     starts, marks = np.array([0, 20, 26, 60]), np.array([25, 57])
     config = SampleConfig(batch=4000, length=10, prioritize_ends=1.0, prioritize_starts=0.75)
     drawn = np.asarray(window_starts(KEY, 0, 80, Landmarks.of(starts, marks), config))
-    near = drawn[(drawn <= 25) & (25 < drawn + 10)]
+    near = drawn[(drawn <= 25) & (drawn + 10 > 25)]
     assert abs((near == 20).mean() - (0.75 + 0.25 / 10)) < 0.03
     far = np.bincount(57 - drawn[drawn > 26], minlength=10)
     assert far.sum() + len(near) == 4000
