@@ -32,7 +32,7 @@ def compact_model() -> RunConfig:
     return replace(
         given,
         sample=replace(given.sample, batch=16, length=40),
-        world=replace(given.world, deter=256, hidden=256, mlp_units=256),
+        world=replace(given.world, deter=256, hidden=256, stoch=16, classes=16, mlp_units=256),
         ensemble=replace(given.ensemble, units=256, beside=True),
         explore=replace(given.explore, agent=agent),
     )
@@ -48,6 +48,7 @@ def cases(smoke: bool) -> dict[str, tuple]:
         )
         full = replace(full, ensemble=preset("demo").ensemble, explore=preset("demo").explore)
         compact = preset("demo")
+    symbolic = preset("minigrid-fourrooms" if not smoke else "demo")
     world, explorers = bench.world_model_step, bench.explorers_step
     starts = 0 if not smoke else 8
     return {
@@ -59,6 +60,7 @@ def cases(smoke: bool) -> dict[str, tuple]:
         "world model, compact, 10 seeds": (world, GRID, compact, 50, 10),
         "explorers, compact, P=10, 1 seed": (explorers, GRID, compact, 50, 1),
         "explorers, compact, P=10, 10 seeds": (explorers, GRID, compact, 50, 10),
+        "world model, minigrid-fourrooms, 5 seeds": (world, GRID, symbolic, 50, 5),
     }
 
 
@@ -66,12 +68,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, to try the script itself")
-    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--only", nargs="+", default=[""], help="cases whose name contains one of these")
     args = parser.parse_args()
     rates = {name: bench.matrix_rate(name) / 1e12 for name in ("bfloat16", "float32")}
     results: dict = {"machine": describe(), "matrix_tflop_per_s": rates, "steps": {}}
     for name, (measure, spec, config, per_call, seeds) in cases(args.smoke).items():
-        if args.only not in name:
+        if not any(part in name for part in args.only):
             continue
         result = measure(spec, config, per_call=2 if args.smoke else per_call, seeds=seeds)
         result["share_of_matrix_rate"] = round(result["tflop_per_s"] / rates[config.world.precision], 3)
