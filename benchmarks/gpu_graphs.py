@@ -6,7 +6,6 @@ python benchmarks/gpu_graphs.py --out benchmarks/gpu_graphs.json
 import argparse
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -42,7 +41,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, to try the script itself")
     args = parser.parse_args()
-    results: dict = {"command": shlex.join(["python", *sys.argv]), "settings": {}}
+    results: dict = {"command": f"python benchmarks/gpu_graphs.py --out {args.out}", "settings": {}}
     for name, flags in SETTINGS.items():
         print(f"{name}: XLA_FLAGS={flags}", flush=True)
         results["settings"][name] = {"flags": flags} | measure(flags, args.smoke)

@@ -185,6 +185,8 @@ def code_of_a_goal(world: WorldModel, steps: Steps) -> dict[str, float]:
     shown, blank, prior = (np.asarray(x)[steps.sighted] for x in (shown, blank, prior))
     changed, held = shown != blank, np.take_along_axis(prior, shown[..., None], -1)[..., 0]
     some = changed.any(1)
+    if not some.any():
+        return {"sightings": len(shown), "categoricals_changed": 0.0}
     likely = np.where(changed, held, 0.0)[some]
     return {
         "sightings": len(shown),

@@ -5,318 +5,39 @@ rewrites each table on its page, between its two marks.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from cascade.cli.bench import rows
-from cascade.metrics.aggregate import mean_interval
+import result_tables as results
+import speed_tables as speed
 
 ROOT = Path(__file__).parents[1]
-
-
-def where(machine: dict[str, Any]) -> str:
-    """The machine and the versions, in a line."""
-    versions = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
-    cores = "1 core" if machine["cores"] == 1 else f"{machine['cores']} cores"
-    hardware = {"cpu": cores}.get(machine["devices"][0], machine["devices"][0])
-    return f"{hardware}, {machine['platform']}, Python {machine['python']}, {versions}."
-
-
-def cpu_table(document: dict[str, Any]) -> str:
-    """What `cascade bench` measured, under its command and its machine."""
-    lines = [
-        "```console",
-        document["command"],
-        "```",
-        "",
-        where(document["machine"]),
-        "",
-        "| what | median | best | notes |",
-        "|---|---:|---:|---|",
-        *(f"| {' | '.join(row)} |" for row in rows(document)),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def gpu_table(document: dict[str, Any]) -> str:
-    """Step times of the full-size and the compact model."""
-    lines = [
-        where(document["machine"]),
-        "",
-        "| step | ms | GFLOP | TFLOP/s | first call, s |",
-        "|---|---:|---:|---:|---:|",
-    ]
-    for name, step in document["steps"].items():
-        cells = (
-            f"{step['ms']:.2f}",
-            f"{step['gflop']:,.0f}",
-            f"{step['tflop_per_s']:.0f}",
-            f"{step['first_call_s']:.0f}",
-        )
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def roofline_table(document: dict[str, Any]) -> str:
-    """Lower bounds of the full-size steps, and of the parts of one of them."""
-    lines = [
-        f"{document['rate_tflop_per_s']:.0f} TFLOP/s, {document['bandwidth_tb_per_s']} TB/s.",
-        "",
-        "| | GFLOP | GB | products | arithmetic, ms | at least, ms | measured, ms |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    named = [*document["steps"].items(), *((f"*{name}*", part) for name, part in document["parts"].items())]
-    for name, found in named:
-        measured = f"{found['measured_ms']:.2f}" if "measured_ms" in found else ""
-        cells = (
-            f"{found['gflop']:,.0f}",
-            f"{found['gigabytes']:.1f}",
-            f"{found['products']}",
-            f"{found['arithmetic_ms']:.2f}",
-            f"{found['roofline_ms']:.2f}",
-            measured,
-        )
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def families_table(document: dict[str, Any]) -> str:
-    """Environments and steps of the other families' small presets."""
-    settings = document["settings"]
-    lines = [
-        where(document["machine"]),
-        "",
-        f"| preset | environment steps/s, {settings['workers']} workers | world model, ms | explorers, ms |",
-        "|---|---:|---:|---:|",
-    ]
-    for name, found in document["presets"].items():
-        steps = (
-            f"{found[part]['ms']:.2f}" if part in found else "not measured" for part in ("world", "explorers")
-        )
-        lines.append(f"| `{name}` | {found['vectoriser']['steps_per_s']:,} | {' | '.join(steps)} |")
-    return "\n".join(lines) + "\n"
-
-
-def short_runs_table(document: dict[str, Any]) -> str:
-    """Speeds and curves of the short runs."""
-    lines = [
-        where(document["machine"]),
-        "",
-        f"| preset | deployed steps/s, {document['workers']} workers | world model, ms | explorers, ms "
-        "| loss of the world model | information gain | distance between deployed explorers |",
-        "|---|---:|---:|---:|---|---|---:|",
-    ]
-    for name, found in document["runs"].items():
-        loss, gain = found["world"]["loss"], found["explorers"]["information_gain"]
-        cells = (
-            f"`{name}`",
-            f"{found['deployed_steps_per_s']:,.0f} ({found['deployed_steps']:,} steps)",
-            f"{found['world_ms']:.2f}",
-            f"{found['explorers_ms']:.2f}",
-            f"{loss[0]:.0f} to {loss[-1]:.1f}",
-            f"{1e3 * gain[0]:.2f} to {1e3 * gain[-1]:.2f} x 10^-3",
-            f"{found['measures']['deployed_distance']:.2f}",
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-ALONE = ("random", "p2e", "population 1")
-"""Who has nobody to be distant from."""
-
-
-def ablations_table(document: dict[str, Any]) -> str:
-    """Populations with one setting changed, beside the default and random actions."""
-    lines = [
-        where(document["machine"]),
-        "",
-        "| explorers | coverage, % | less the default's | cells of an episode | distance between explorers |",
-        "|---|---|---|---|---|",
-    ]
-    for name, found in document["summary"].items():
-        cells = (
-            name,
-            _interval(found["coverage"], 100.0),
-            "" if name == "cascade" else _interval(found["coverage_less_default"], 100.0),
-            _interval(found["cells_per_episode"]),
-            "" if name in ALONE else _interval(found["deployed_distance"], digits=2),
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def members_table(document: dict[str, Any]) -> str:
-    """The same populations with members of two kinds, and what the second kind adds, seed by seed."""
-    numbers = json.loads((ROOT / "results/ablations.json").read_text(encoding="utf-8"))
-    lines = [
-        where(document["machine"]),
-        "",
-        "| explorers | coverage with members that predict numbers, % | classes, % | the second less the first |",
-        "|---|---|---|---|",
-    ]
-    for name, found in document["summary"].items():
-        if name == "random":
-            continue
-        gains = [
-            own[name]["coverage"] - numbers["seeds"][seed][name]["coverage"]
-            for seed, own in document["seeds"].items()
-        ]
-        cells = (
-            name,
-            _interval(numbers["summary"][name]["coverage"], 100.0),
-            _interval(found["coverage"], 100.0),
-            _interval(mean_interval(np.array([[gain] for gain in gains])), 100.0),
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def comparison_table(document: dict[str, Any]) -> str:
-    """Methods side by side: coverage at first and at last, goals found, zero-shot success."""
-    lines = [
-        "| method | coverage after the first deployment, % | after the last, % | episodes that found the goal "
-        "| zero-shot success, % |",
-        "|---|---|---|---|---|",
-    ]
-    for name, run in document["runs"].items():
-        cells = (
-            name,
-            _interval(over_seeds(run, "coverage", 0), 100.0),
-            _interval(over_seeds(run, "coverage", -1), 100.0),
-            _interval(over_seeds(run, "rewarding_episodes@reward", -1), digits=0),
-            _interval(over_seeds(run, "success@reward", -1), 100.0),
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def deployments_table(document: dict[str, Any]) -> str:
-    """Coverage by deployment; below it, of what comes last, zero-shot success and CASCADE's leads seed by seed."""
-    runs = document["runs"]
-    count = len(next(iter(runs["cascade"]["metrics"]["coverage"].values())))
-    by_deployment = [
-        f"| coverage, % | {' | '.join(f'after {k + 1}' for k in range(count))} |",
-        "|---|" + "---|" * count,
-    ]
-    last = [
-        f"| after {count} | CASCADE's lead in coverage, points | zero-shot success, % | CASCADE's lead in it, points "
-        "| seconds |",
-        "|---|---|---|---|---:|",
-    ]
-    for name, run in runs.items():
-        lead, ahead = (
-            "" if name == "cascade" else _interval(over_seeds(runs["cascade"], metric, -1, run), 100.0)
-            for metric in ("coverage", "success@reward")
-        )
-        cells = [_interval(over_seeds(run, "coverage", k), 100.0) for k in range(count)]
-        success = _interval(over_seeds(run, "success@reward", -1), 100.0)
-        seconds = sum(sum(phase) for phase in run["seconds"].values())
-        by_deployment.append(f"| {' | '.join([name, *cells])} |")
-        last.append(f"| {' | '.join([name, lead, success, ahead, f'{seconds:.0f}'])} |")
-    return "\n".join([where(runs["cascade"]["machine"]), "", *by_deployment, "", *last]) + "\n"
-
-
-def whole_table(document: dict[str, Any]) -> str:
-    """CASCADE with a model trained on whole episodes, beside the one of the comparison, and the gain seed by seed."""
-    compared = json.loads((ROOT / "results/fourrooms.json").read_text(encoding="utf-8"))["runs"]["cascade"]
-    whole = document["runs"]["cascade"]
-    lines = [
-        where(whole["machine"]),
-        "",
-        "| CASCADE after 5 deployments | coverage, % | episodes that found the goal | zero-shot success, % "
-        "| seconds |",
-        "|---|---|---|---|---:|",
-    ]
-    columns = (("coverage", 100.0, 1), ("rewarding_episodes@reward", 1.0, 0), ("success@reward", 100.0, 1))
-    rows: dict[str, tuple[dict[str, Any], dict[str, Any] | None]] = {
-        "sequences of 40, 7,000 steps of the model": (compared, None),
-        "whole episodes, 3,000 steps": (whole, None),
-        "the second less the first": (whole, compared),
-    }
-    for name, (run, less) in rows.items():
-        cells = [
-            _interval(over_seeds(run, metric, -1, less), unit, digits) for metric, unit, digits in columns
-        ]
-        seconds = "" if less else f"{sum(sum(phase) for phase in run['seconds'].values()):.0f}"
-        lines.append(f"| {' | '.join([name, *cells, seconds])} |")
-    return "\n".join(lines) + "\n"
-
-
-def search_table(document: dict[str, Any]) -> str:
-    """How searches for the goal ended, and what the model expects in those that were lost."""
-    lines = [
-        "| who searches | success, % | lost, of which | goal never in sight | in sight in the last 20 steps only "
-        "| rooms entered | steps that show nothing new, % |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    for name, found in {"scripted": document["scripted"], "policy": document["policy"]}.items():
-        cells = (
-            name,
-            f"{100 * found['success']:.0f}",
-            f"{found['lost']}",
-            f"{found['lost_unseen']}",
-            f"{found['lost_seen_late']}",
-            f"{found['rooms_of_the_lost']:.1f}",
-            f"{100 * found['lost_steps_without_news']:.0f}",
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    lines += [
-        "",
-        "| steps of the policy's lost episodes | KL of views with something new | KL of views with nothing new "
-        "| views with something new, % |",
-        "|---|---:|---:|---:|",
-    ]
-    for row in document["policy"]["surprise_of_the_lost"]:
-        low, high = row["steps"]
-        cells = (
-            f"{row['kl']['news']:.2f}",
-            f"{row['kl']['no_news']:.2f}",
-            f"{100 * row['share_of_news']:.0f}",
-        )
-        lines.append(f"| {low} to {high - 1} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def over_seeds(
-    run: dict[str, Any], metric: str, deployment: int, less: dict[str, Any] | None = None
-) -> tuple[float, float, float]:
-    """Mean over seeds and its interval; of the difference from another run's, seed by seed, if given."""
-    values = {seed: series[deployment] for seed, series in run["metrics"][metric].items()}
-    if less is not None:
-        other = less["metrics"][metric]
-        values = {seed: value - other[seed][deployment] for seed, value in values.items()}
-    return mean_interval(np.array([[value] for value in values.values()]))
-
-
-def _interval(found: Sequence[float], unit: float = 1.0, digits: int = 1) -> str:
-    """A mean and its interval."""
-    mean, low, high = (f"{unit * value:.{digits}f}" for value in found)
-    return f"{mean} [{low}, {high}]"
-
 
 Table = Callable[[dict[str, Any]], str]
 TABLES: dict[str, dict[str, Table]] = {
     "docs/benchmarks.md": {
-        "benchmarks/cpu.json": cpu_table,
-        "benchmarks/gpu_steps.json": gpu_table,
-        "benchmarks/roofline.json": roofline_table,
-        "benchmarks/gpu_families.json": families_table,
+        "benchmarks/cpu.json": speed.cpu_table,
+        "benchmarks/gpu_steps.json": speed.gpu_table,
+        "benchmarks/gpu_graphs.json": speed.graphs_table,
+        "benchmarks/roofline.json": speed.roofline_table,
+        "benchmarks/gpu_families.json": speed.families_table,
     },
-    "README.md": {"results/fourrooms.json": comparison_table, "results/multiroom.json": comparison_table},
+    "README.md": {
+        "results/fourrooms.json": results.comparison_table,
+        "results/multiroom.json": results.comparison_table,
+    },
     "docs/evidence.md": {
-        "results/fourrooms.json": deployments_table,
-        "results/fourrooms_short.json": deployments_table,
-        "results/fourrooms_whole.json": whole_table,
-        "results/fourrooms_search.json": search_table,
-        "results/fourrooms_small.json": deployments_table,
-        "results/multiroom.json": deployments_table,
-        "results/ablations.json": ablations_table,
-        "results/members.json": members_table,
-        "results/population.json": ablations_table,
-        "results/short_runs.json": short_runs_table,
+        "results/fourrooms.json": results.deployments_table,
+        "results/fourrooms_short.json": results.deployments_table,
+        "results/fourrooms_whole.json": results.whole_table,
+        "results/fourrooms_search.json": results.search_table,
+        "results/fourrooms_small.json": results.deployments_table,
+        "results/multiroom.json": results.deployments_table,
+        "results/ablations.json": results.ablations_table,
+        "results/members.json": results.members_table,
+        "results/population.json": results.ablations_table,
+        "results/short_runs.json": results.short_runs_table,
     },
 }
 """Which records are shown on which page, and how."""
