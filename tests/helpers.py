@@ -1,5 +1,7 @@
 """Small models and batches that many tests share."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,7 @@ from cascade.envs import gl, spec_of
 from cascade.errors import CascadeError, MissingExtra
 from cascade.specs import ActionSpec, EnvSpec, ObservationSpec
 from cascade.types import Batch
+from cascade.world.model import WorldModel
 
 GRID = ObservationSpec("grid", (7, 7, 3), (11, 6, 4))
 VECTOR = ObservationSpec("vector", (5,))
@@ -34,6 +37,12 @@ def env_spec(*kinds: str, action: str = "discrete", size: int = 3) -> EnvSpec:
     """A spec with the named kinds of observation."""
     parts = {"grid": GRID, "vector": VECTOR, "image": IMAGE}
     return EnvSpec("test", {kind: parts[kind] for kind in kinds or ("vector",)}, ActionSpec(action, size))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def world_model(spec: EnvSpec, config: WorldConfig = SMALL, seed: int = 0) -> WorldModel:
+    """A new world model; those of one kind are compiled once."""
+    return WorldModel(spec, config, key=jax.random.key(seed))
 
 
 def random_batch(spec: EnvSpec, shape: tuple[int, int] = (3, 7), seed: int = 0, resets: bool = True) -> Batch:

@@ -1,6 +1,7 @@
 """Explorers: trained at once as they would be alone, and moved by what the objective says."""
 
 import dataclasses
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +16,12 @@ from cascade.explore.imagine import Imagined, choose_starts, imagine
 from cascade.world.model import WorldModel
 from cascade.world.rssm import State
 
-AGENT = ActorCriticConfig(layers=2, units=16, horizon=5, starts=12, entropy=1e-3)
+AGENT = ActorCriticConfig(layers=2, units=16, horizon=5, starts=12, entropy=1e-3, slow_every=2)
 CONFIG = ExploreConfig(population=3, weight=0.4, agent=AGENT)
+
+# Compiled once for all tests that ask for the same.
+CREATE = jax.jit(population.create, static_argnums=(0, 1, 2))
+STEP = jax.jit(population.step, static_argnames="config")
 
 
 @dataclasses.dataclass
@@ -39,20 +44,21 @@ class World:
         self.starts = choose_starts(states, batch.is_terminal, AGENT.starts, jax.random.key(3))
 
     def population(self, config=CONFIG, seed=4):
-        create = jax.jit(lambda key: population.create(SMALL, self.spec.action, config, key=key))
-        return create(jax.random.key(seed))
+        return CREATE(SMALL, self.spec.action, config, key=jax.random.key(seed))
 
     def step(self, explorers, config=CONFIG, weight=None, seed=5):
         weight = jnp.float32(config.weight if weight is None else weight)
-        run = jax.jit(population.step, static_argnames="config")
-        return run(
+        return STEP(
             explorers, self.model, self.ensemble, self.starts, weight, jax.random.key(seed), config=config
         )
 
 
+world_of = cache(World)
+
+
 @pytest.fixture(scope="module", params=["discrete", "continuous"])
 def world(request):
-    return World(request.param)
+    return world_of(request.param)
 
 
 def assert_trees_close(left, right, rtol=2e-4, atol=1e-6):
@@ -80,48 +86,44 @@ def test_parallel_training_equals_training_one_after_another(world):
         )
 
 
-def actor_gradient(world, config, weight):
+def actor_gradients(world, config, weights):
     explorers = world.population(config)
     keys = jax.random.split(jax.random.key(7), 3)
 
-    def loss(actors):
+    def loss(actors, weight):
         def reward(imagined):
-            return population.rewards(explorers.scales, imagined, world.ensemble, jnp.float32(weight), config)
+            return population.rewards(explorers.scales, imagined, world.ensemble, weight, config)
 
         return actor_critic.actor_loss(
             actors, explorers.agents.slow, world.model, world.starts, keys, reward, config.agent
         )[0]
 
-    return jax.jit(jax.grad(loss))(explorers.agents.actor.model)
+    gradient = jax.jit(jax.grad(loss))
+    return [gradient(explorers.agents.actor.model, jnp.float32(weight)) for weight in weights]
 
 
 @pytest.mark.parametrize("normalize", ["running", "centred", "none"])
 def test_lambda_changes_the_actors_gradient(world, normalize):
     config = dataclasses.replace(CONFIG, normalize=normalize)
-    low, high = (actor_gradient(world, config, weight) for weight in (0.0, 1.0))
+    low, high = actor_gradients(world, config, (0.0, 1.0))
     for i in range(1, 3):
         assert some_differ(*(jax.tree.map(lambda leaf, n=i: leaf[n], g) for g in (low, high)))
 
 
-def totals(world, normalize, weight):
+@partial(jax.jit, static_argnames="normalize")
+def totals(explorers, model, ensemble, starts, weight, normalize):
     """Rewards of whole trajectories, [P, N], the scales having seen nothing else."""
-    config, explorers = dataclasses.replace(CONFIG, normalize=normalize), world.population()
-
-    @jax.jit
-    def compute(keys):
-        imagined = imagine(world.model, explorers.agents.actor.model, world.starts, keys, AGENT)
-        reward, _ = population.rewards(
-            explorers.scales, imagined, world.ensemble, jnp.float32(weight), config
-        )
-        return reward.sum(0)
-
-    return np.asarray(compute(jax.random.split(jax.random.key(7), 3)))
+    keys = jax.random.split(jax.random.key(7), 3)
+    imagined = imagine(model, explorers.agents.actor.model, starts, keys, AGENT)
+    config = dataclasses.replace(CONFIG, normalize=normalize)
+    return population.rewards(explorers.scales, imagined, ensemble, weight, config)[0].sum(0)
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_centred_rewards_are_the_divided_ones_less_their_mean(world, weight):
     """What every trajectory earns alike teaches nothing, and a critic that has yet to learn it is misled by it."""
-    divided, centred = (totals(world, normalize, weight) for normalize in ("running", "centred"))
+    job = (world.population(), world.model, world.ensemble, world.starts, jnp.float32(weight))
+    divided, centred = (np.asarray(totals(*job, normalize)) for normalize in ("running", "centred"))
     np.testing.assert_allclose(centred, divided - divided.mean(1, keepdims=True), atol=2e-3)
     spread = centred.std(1)[1:] if weight else centred.std(1)  # the first explorer has no diversity
     np.testing.assert_allclose(spread, 1.0, rtol=2e-3)
@@ -224,26 +226,21 @@ def test_seeds_and_weights_vmap_over_the_whole_step(world):
 
 
 def test_the_slow_critic_follows_at_its_own_pace(world):
-    config = dataclasses.replace(CONFIG, agent=dataclasses.replace(AGENT, slow_every=2))
-    explorers = world.population(config)
-    once, _ = world.step(explorers, config)
+    explorers = world.population()
+    once, _ = world.step(explorers)
     assert_trees_close(once.agents.slow, explorers.agents.slow, rtol=0, atol=0)
-    twice, _ = world.step(once, config)
+    twice, _ = world.step(once)
     assert_trees_close(twice.agents.slow, twice.agents.critic.model, rtol=0, atol=0)
     assert some_differ(twice.agents.slow, once.agents.slow)
 
 
 def test_one_trace_serves_every_step_and_every_weight():
-    world, traces = World(), []
-
-    def counted(explorers, weight, key):
-        traces.append(1)
-        return population.step(explorers, world.model, world.ensemble, world.starts, weight, key, CONFIG)
-
-    run, explorers = jax.jit(counted), world.population()
+    world = world_of("discrete")
+    explorers, _ = world.step(world.population())
+    compiled = STEP._cache_size()
     for i in range(3):
-        explorers, _ = run(explorers, jnp.float32(0.1 * i), jax.random.key(i))
-    assert len(traces) == 1
+        explorers, _ = world.step(explorers, weight=0.1 * i, seed=i)
+    assert STEP._cache_size() == compiled
 
 
 @pytest.mark.parametrize(
@@ -252,9 +249,9 @@ def test_one_trace_serves_every_step_and_every_weight():
 )
 def test_actors_learn_to_do_what_pays(action, gradient):
     """The reward is the first part of the action itself: its mean must rise, whichever way gradients come."""
-    world = World(action)
+    world = world_of(action)
     learning = dataclasses.replace(AGENT.actor, lr=3e-2)
-    config = dataclasses.replace(AGENT, gradient=gradient, actor=learning, critic=learning)
+    config = dataclasses.replace(AGENT, gradient=gradient, actor=learning, critic=learning, slow_every=100)
     agents = world.population(dataclasses.replace(CONFIG, agent=config)).agents
 
     def step(agents, key):

@@ -20,6 +20,12 @@ CONFIG = RunConfig(
     explore=ExploreConfig(population=2, agent=ActorCriticConfig(layers=1, units=8, horizon=3, starts=5)),
 )
 CHUNK = jax.tree.map(lambda *rows: jnp.stack(rows), *(random_batch(SPEC, seed=seed) for seed in range(3)))
+TRAIN = jax.jit(partial(model_phase, key=jax.random.key(1)), static_argnames="beside")
+
+
+@pytest.fixture(scope="module")
+def models():
+    return jax.jit(partial(create_models, SPEC, CONFIG))(key=jax.random.key(0))
 
 
 def one_by_one(phase, state):
@@ -34,23 +40,18 @@ def assert_close(left, right):
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-6)
 
 
-def test_a_chunk_of_three_equals_three_chunks_of_one():
-    models = jax.jit(partial(create_models, SPEC, CONFIG))(key=jax.random.key(0))
-    key = jax.random.key(1)
-    train = jax.jit(lambda models, chunk, step: model_phase(models, chunk, step, key))
-    together, metrics = train(models, CHUNK, jnp.int32(4))
-    assert_close(together, one_by_one(train, models))
+def test_a_chunk_of_three_equals_three_chunks_of_one(models):
+    together, metrics = TRAIN(models, CHUNK, jnp.int32(4))
+    assert_close(together, one_by_one(TRAIN, models))
     assert all(value.shape == () for value in metrics.values())
     assert not np.allclose(
         together.ensemble.model.members.out.weight, models.ensemble.model.members.out.weight
     )
 
 
-def test_without_an_ensemble_beside_it_the_world_model_learns_the_same():
-    models = jax.jit(partial(create_models, SPEC, CONFIG))(key=jax.random.key(0))
-    train = jax.jit(partial(model_phase, key=jax.random.key(1)), static_argnames="beside")
-    both, _ = train(models, CHUNK, jnp.int32(0))
-    alone, metrics = train(models, CHUNK, jnp.int32(0), beside=False)
+def test_without_an_ensemble_beside_it_the_world_model_learns_the_same(models):
+    both, _ = TRAIN(models, CHUNK, jnp.int32(0))
+    alone, metrics = TRAIN(models, CHUNK, jnp.int32(0), beside=False)
     assert_close(alone.world, both.world)
     for before, after in zip(jax.tree.leaves(models.ensemble), jax.tree.leaves(alone.ensemble), strict=True):
         np.testing.assert_array_equal(before, after)
@@ -70,8 +71,7 @@ def test_who_trains_an_ensemble_and_when():
         when("cascade", beside=False)
 
 
-def test_settling_trains_the_ensemble_alone_with_shorter_and_shorter_steps():
-    models = jax.jit(partial(create_models, SPEC, CONFIG))(key=jax.random.key(0))
+def test_settling_trains_the_ensemble_alone_with_shorter_and_shorter_steps(models):
     key, first = jax.random.key(1), jax.tree.map(lambda x: x[:1], CHUNK)
 
     @jax.jit
@@ -90,8 +90,7 @@ def test_settling_trains_the_ensemble_alone_with_shorter_and_shorter_steps():
     np.testing.assert_allclose(moved(104) / moved(4), 0.1, rtol=0.05)
 
 
-def test_explorers_see_the_same_posteriors_whatever_the_chunk():
-    models = jax.jit(partial(create_models, SPEC, CONFIG))(key=jax.random.key(0))
+def test_explorers_see_the_same_posteriors_whatever_the_chunk(models):
     create = jax.jit(partial(population.create, SMALL, SPEC.action, CONFIG.explore))
     explorers, key, weight = create(key=jax.random.key(2)), jax.random.key(3), jnp.float32(0.5)
 

@@ -6,27 +6,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import SMALL, env_spec, random_batch
+from helpers import SMALL, env_spec, random_batch, world_model
 
 from cascade.nn.learner import Learner
 from cascade.world.model import WorldModel, kl_loss, loss, step
 
-
-def make(spec, config=SMALL):
-    return jax.jit(lambda key: WorldModel(spec, config, key=key))(jax.random.key(0))
+LEARNS = dataclasses.replace(SMALL, optimizer=dataclasses.replace(SMALL.optimizer, lr=3e-3))
+STEP = jax.jit(step)
 
 
 @pytest.mark.parametrize("kinds", [("vector",), ("grid",), ("image",), ("grid", "image", "vector")])
 @pytest.mark.parametrize("action", ["discrete", "continuous"])
 def test_it_learns_whatever_it_is_shown(kinds, action):
     spec = env_spec(*kinds, action=action)
-    config = dataclasses.replace(SMALL, optimizer=dataclasses.replace(SMALL.optimizer, lr=3e-3))
-    learner = Learner.create(make(spec, config), config.optimizer)
+    learner = Learner.create(world_model(spec, LEARNS), LEARNS.optimizer)
     batch = random_batch(spec)
-    run = jax.jit(step)
     first = None
     for i in range(40):
-        learner, states, metrics = run(learner, batch, jax.random.key(i))
+        learner, states, metrics = STEP(learner, batch, jax.random.key(i))
         first = first or metrics
     for name in ("loss", *(f"loss/{kind}" for kind in kinds)):
         assert float(metrics[name]) < 0.98 * float(first[name]), name
@@ -35,8 +32,7 @@ def test_it_learns_whatever_it_is_shown(kinds, action):
 
 def test_kl_balancing_matches_finite_differences_of_its_two_halves():
     """Gradients of the loss are 0.8 of the prior's half and 0.2 of the posterior's half."""
-    spec = env_spec()
-    model = make(spec)
+    model = world_model(env_spec())
     keys = jax.random.split(jax.random.key(1), 4)
     post, prior, d_post, d_prior = (jax.random.normal(key, (2, 20)) for key in keys)
 
@@ -51,7 +47,7 @@ def test_kl_balancing_matches_finite_differences_of_its_two_halves():
 
 
 def test_free_nats_stop_the_gradient_below_them():
-    model = make(env_spec())
+    model = world_model(env_spec())
     config = dataclasses.replace(SMALL, free_nats=100.0)
     post, prior = jax.random.normal(jax.random.key(0), (2, 1, 20))
     grad = jax.grad(lambda q: kl_loss(model.rssm, q, prior, config)[0])(post)
@@ -63,8 +59,8 @@ def test_free_nats_stop_the_gradient_below_them():
 def test_bfloat16_loss_is_within_one_percent_of_float32(kinds):
     spec = env_spec(*kinds)
     batch, key = random_batch(spec, (8, 12)), jax.random.key(3)
-    wide = make(spec)
-    narrow = make(spec, dataclasses.replace(SMALL, precision="bfloat16"))
+    wide = world_model(spec)
+    narrow = world_model(spec, dataclasses.replace(SMALL, precision="bfloat16"))
     expected, (_, full) = jax.jit(loss)(wide, batch, key)
     value, (states, metrics) = jax.jit(loss)(narrow, batch, key)
     assert value.dtype == jnp.float32
@@ -78,8 +74,8 @@ def test_seeds_train_together_as_they_would_alone():
     spec = env_spec("vector")
 
     def one(seed):
-        model = WorldModel(spec, SMALL, key=jax.random.key(seed))
-        return Learner.create(model, SMALL.optimizer)
+        model = WorldModel(spec, LEARNS, key=jax.random.key(seed))
+        return Learner.create(model, LEARNS.optimizer)
 
     learners = jax.jit(jax.vmap(one))(jnp.arange(3))
     batches = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(random_batch(spec, seed=s) for s in range(3)))
@@ -87,22 +83,19 @@ def test_seeds_train_together_as_they_would_alone():
     together, _, _ = jax.jit(jax.vmap(step))(learners, batches, keys)
     for seed in range(3):
         pick = lambda leaf, s=seed: leaf[s]  # noqa: E731
-        alone, _, _ = jax.jit(step)(*jax.tree.map(pick, (learners, batches)), keys[seed])
+        alone, _, _ = STEP(*jax.tree.map(pick, (learners, batches)), keys[seed])
         for left, right in zip(jax.tree.leaves(together.model), jax.tree.leaves(alone.model), strict=True):
             np.testing.assert_allclose(left[seed], right, rtol=1e-4, atol=1e-6)
 
 
 def test_one_trace_serves_every_step():
-    spec, traces = env_spec("grid"), []
-
-    def counted(*args):
-        traces.append(1)
-        return step(*args)
-
-    run, learner = jax.jit(counted), Learner.create(make(spec), SMALL.optimizer)
-    for i in range(3):
-        learner, _, _ = run(learner, random_batch(spec, seed=i), jax.random.key(i))
-    assert len(traces) == 1
+    spec = env_spec("grid")
+    learner = Learner.create(world_model(spec, LEARNS), LEARNS.optimizer)
+    learner, _, _ = STEP(learner, random_batch(spec), jax.random.key(0))
+    compiled = STEP._cache_size()
+    for i in range(1, 3):
+        learner, _, _ = STEP(learner, random_batch(spec, seed=i), jax.random.key(i))
+    assert STEP._cache_size() == compiled
 
 
 def test_a_batch_has_no_place_for_a_reward():
@@ -112,11 +105,10 @@ def test_a_batch_has_no_place_for_a_reward():
 def test_the_discount_head_sees_terminations():
     spec = env_spec("vector")
     config = dataclasses.replace(SMALL, optimizer=dataclasses.replace(SMALL.optimizer, lr=1e-2))
-    learner = Learner.create(make(spec, config), config.optimizer)
+    learner = Learner.create(world_model(spec, config), config.optimizer)
     batch = random_batch(spec, (8, 6))
-    run = jax.jit(step)
     for i in range(150):
-        learner, states, _ = run(learner, batch, jax.random.key(i))
+        learner, states, _ = STEP(learner, batch, jax.random.key(i))
     alive = learner.model.continues(states.feature)
     assert alive[batch.is_terminal].mean() < 0.3
     assert alive[~batch.is_terminal].mean() > 0.9

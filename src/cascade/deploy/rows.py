@@ -44,13 +44,11 @@ class Rows:
 
     def episode(self, key: EpisodeKey, lane: int, steps: int, terminated: bool) -> Episode:
         """A copy of a lane's first `steps` steps."""
-
-        def cut(fields: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-            return {name: field[lane, : steps + 1].copy() for name, field in fields.items()}
-
+        kinds = (self._obs, self._labels, self._info)
+        obs, labels, info = (_first_rows(fields, lane, steps + 1) for fields in kinds)
         action = self._action[lane, : steps + 1].copy()
         action[-1] = 0
-        return Episode(key, cut(self._obs), action, cut(self._labels), cut(self._info), terminated)
+        return Episode(key, obs, action, labels, info, terminated)
 
     def _grow(self) -> None:
         """Twice the capacity. Only what was written is copied, so lanes with short episodes take no memory."""
@@ -66,3 +64,7 @@ class Rows:
         self._action = larger(self._action)
         for fields in (self._obs, self._labels, self._info):
             fields.update({name: larger(field) for name, field in fields.items()})
+
+
+def _first_rows(fields: Mapping[str, np.ndarray], lane: int, count: int) -> dict[str, np.ndarray]:
+    return {name: field[lane, :count].copy() for name, field in fields.items()}

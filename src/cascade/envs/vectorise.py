@@ -115,23 +115,22 @@ class LaneGroup(ABC):
             raise ValueError(f"lanes {ended} have no episode under way: reset them with a seed")
 
     def _read(self, lanes: np.ndarray, failed: np.ndarray, failures: tuple[Failure, ...]) -> Tick:
-        def rows(array: np.ndarray) -> np.ndarray:
-            copy = array[lanes]
-            if failures:
-                copy[failed] = 0
-            return copy
-
         buffers = self._buffers
-        return Tick(
+        tick = Tick(
             lanes=lanes,
-            obs={name: rows(array) for name, array in buffers.obs.items()},
-            rewards={task: rows(array) for task, array in buffers.rewards.items()},
-            terminated=rows(buffers.terminated),
-            truncated=rows(buffers.truncated),
-            info={name: rows(array) for name, array in buffers.info.items()},
+            obs={name: array[lanes] for name, array in buffers.obs.items()},
+            rewards={task: array[lanes] for task, array in buffers.rewards.items()},
+            terminated=buffers.terminated[lanes],
+            truncated=buffers.truncated[lanes],
+            info={name: array[lanes] for name, array in buffers.info.items()},
             failed=failed,
             failures=failures,
         )
+        if failures:
+            for copy in (*tick.obs.values(), *tick.rewards.values(), *tick.info.values()):
+                copy[failed] = 0
+            tick.terminated[failed] = tick.truncated[failed] = False
+        return tick
 
 
 class InProcess(LaneGroup):
