@@ -61,6 +61,12 @@ def test_every_preset_fits_its_environment(name):
     assert jax.tree.structure(before) == jax.tree.structure(after)
 
 
+@pytest.mark.parametrize("name", [name for name in DISTINCT if name.endswith("-paper")])
+def test_at_the_papers_size_behaviours_learn_as_their_familys_agents_do(name):
+    config = preset(name)
+    assert config.transfer.agent == config.explore.agent == AGENT[name.split("-")[0]]
+
+
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_every_explorer_has_as_many_lanes_as_any_other(name):
     config = preset(name)

@@ -2,7 +2,15 @@
 
 from dataclasses import replace
 
-from cascade.config import DeployConfig, EnsembleConfig, EnvConfig, ExploreConfig, RunConfig, SampleConfig
+from cascade.config import (
+    DeployConfig,
+    EnsembleConfig,
+    EnvConfig,
+    ExploreConfig,
+    RunConfig,
+    SampleConfig,
+    TransferConfig,
+)
 from cascade.presets.families import AGENT, WORLD
 
 GAMES = {
@@ -23,6 +31,7 @@ PAPER = RunConfig(
     sample=SampleConfig(batch=16, length=50),
     world=WORLD["atari"],
     explore=ExploreConfig(weight=0.8, agent=AGENT["atari"]),
+    transfer=TransferConfig(agent=AGENT["atari"]),
 )
 
 # A few hours on one GPU: fewer and smaller deployments, a narrower model, and a tenth of the imagination.
@@ -34,6 +43,12 @@ COMPACT = replace(
     world=replace(WORLD["atari"], deter=400, hidden=400, cnn_depth=32, mlp_layers=2, mlp_units=256),
     ensemble=EnsembleConfig(layers=2, units=256),
     explore=replace(PAPER.explore, agent=replace(AGENT["atari"], layers=2, units=256, starts=128)),
+    transfer=replace(
+        PAPER.transfer,
+        reward_layers=2,
+        reward_units=256,
+        agent=replace(AGENT["atari"], layers=2, units=256, starts=256),
+    ),
 )
 
 

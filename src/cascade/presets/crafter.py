@@ -2,7 +2,15 @@
 
 from dataclasses import replace
 
-from cascade.config import DeployConfig, EnsembleConfig, EnvConfig, ExploreConfig, RunConfig, SampleConfig
+from cascade.config import (
+    DeployConfig,
+    EnsembleConfig,
+    EnvConfig,
+    ExploreConfig,
+    RunConfig,
+    SampleConfig,
+    TransferConfig,
+)
 from cascade.presets.families import AGENT, WORLD
 
 # The paper has 20 deployments of 50k steps here. It gives neither λ nor the train steps: λ is that of its other
@@ -16,6 +24,7 @@ PAPER = RunConfig(
     sample=SampleConfig(batch=16, length=50),
     world=WORLD["crafter"],
     explore=ExploreConfig(weight=0.1, agent=AGENT["crafter"]),
+    transfer=TransferConfig(agent=AGENT["crafter"]),
 )
 
 # A few hours on one GPU: half the deployments, a narrower model, and a tenth of the imagination.
@@ -27,6 +36,12 @@ COMPACT = replace(
     world=replace(WORLD["crafter"], deter=512, hidden=512, cnn_depth=32, mlp_layers=2, mlp_units=256),
     ensemble=EnsembleConfig(layers=2, units=256),
     explore=replace(PAPER.explore, agent=replace(AGENT["crafter"], layers=2, units=256, starts=128)),
+    transfer=replace(
+        PAPER.transfer,
+        reward_layers=2,
+        reward_units=256,
+        agent=replace(AGENT["crafter"], layers=2, units=256, starts=256),
+    ),
 )
 
 PRESETS = {"crafter": COMPACT, "crafter-paper": PAPER}

@@ -2,7 +2,15 @@
 
 from dataclasses import replace
 
-from cascade.config import DeployConfig, EnsembleConfig, EnvConfig, ExploreConfig, RunConfig, SampleConfig
+from cascade.config import (
+    DeployConfig,
+    EnsembleConfig,
+    EnvConfig,
+    ExploreConfig,
+    RunConfig,
+    SampleConfig,
+    TransferConfig,
+)
 from cascade.presets.families import AGENT, WORLD
 
 # Table 2 of the paper, for the random initial dataset (λ is 0.3 for the others). It prints 2 deployments; the
@@ -16,6 +24,9 @@ PAPER = RunConfig(
     sample=SampleConfig(batch=16, length=50),
     world=WORLD["dmc"],
     explore=ExploreConfig(weight=0.1, agent=AGENT["dmc"]),
+    transfer=TransferConfig(
+        agent=AGENT["dmc"], prioritize_ends=0.0
+    ),  # rewards are dense, ends only time limits
 )
 
 # A few hours on one GPU; most of them are spent on drawing, so it draws without shadows.
@@ -27,6 +38,12 @@ COMPACT = replace(
     world=replace(WORLD["dmc"], cnn_depth=32, mlp_layers=2, mlp_units=256),
     ensemble=EnsembleConfig(layers=2, units=256),
     explore=replace(PAPER.explore, agent=replace(AGENT["dmc"], layers=2, units=256, starts=128)),
+    transfer=replace(
+        PAPER.transfer,
+        reward_layers=2,
+        reward_units=256,
+        agent=replace(AGENT["dmc"], layers=2, units=256, starts=256),
+    ),
 )
 
 # Vectors need neither convolutions nor a renderer: minutes for a deployment on two CPU cores.

@@ -44,7 +44,7 @@ COMPACT = RunConfig(
         unroll=5,
         optimizer=OptimizerConfig(lr=6e-4, clip=5.0),
     ),
-    # Wider than what it predicts: a narrow member cannot even copy z, and that error hides what is new.
+    # No narrower than what it predicts: a narrow member cannot even copy z, and that error hides what is new.
     ensemble=EnsembleConfig(
         layers=2,
         units=512,
