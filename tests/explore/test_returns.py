@@ -56,6 +56,14 @@ def test_running_scale_is_unbiased_from_the_first_update_and_follows_a_change():
     np.testing.assert_allclose(scale.std, 0.1, rtol=0.1)
 
 
+def test_rounding_is_no_spread():
+    """All rewards alike: what float32 leaves of their variance must not be divided by."""
+    scale = RunningScale.create()
+    for _ in range(300):
+        scale = scale.update(jnp.full(64, 3.7e-3))
+    assert float(scale.std) >= 0.99e-3 * float(scale.rms)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_is_not_finite_leaves_a_running_scale_as_it_was(bad):
     before = RunningScale.create().update(jnp.array([1.0, 2.0]))

@@ -61,10 +61,13 @@ class RunningScale(eqx.Module):
 
     @property
     def std(self) -> Float[Array, "*P"]:
-        """The standard deviation, without the bias of the start; never below 1e-8."""
+        """The standard deviation, without the bias of the start; never below 1e-8, nor a thousandth of `rms`.
+
+        Below that the difference of two float32 numbers is rounding, and to divide by it would make noise of rewards.
+        """
         weight = jnp.maximum(self.weight, 1e-6)
         mean, square = self.mean / weight, self.square / weight
-        return jnp.sqrt(jnp.maximum(square - jnp.square(mean), 1e-16))
+        return jnp.sqrt(jnp.maximum(square - jnp.square(mean), jnp.maximum(1e-6 * square, 1e-16)))
 
     @property
     def rms(self) -> Float[Array, "*P"]:
