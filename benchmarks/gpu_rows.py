@@ -15,7 +15,7 @@ import numpy as np
 
 from cascade.config import RunConfig, SampleConfig
 from cascade.data.device import DeviceRows, _draw_chunk
-from cascade.data.windows import Landmarks, Places
+from cascade.data.windows import Landmarks
 from cascade.run.bench import median_seconds
 from cascade.run.machine import describe
 from cascade.run.phases import create_models, model_phase
@@ -47,7 +47,7 @@ def stored(rows: int, side: int) -> DeviceRows:
         "is_terminal": index % EPISODE == EPISODE - 1,
     }
     starts = np.arange(0, rows, EPISODE)
-    landmarks = Landmarks(Places.of(starts), Places.of(starts + EPISODE - 1))
+    landmarks = Landmarks.of(starts, starts + EPISODE - 1)
     return DeviceRows(columns, jnp.int32(rows), landmarks)
 
 

@@ -132,13 +132,6 @@ def diversity(cells: np.ndarray, last: np.ndarray) -> dict[str, float]:
     }
 
 
-def interval(gains: np.ndarray) -> list[float]:
-    """95 % interval of the mean over seeds, by bootstrap."""
-    rng = np.random.default_rng(0)
-    means = rng.choice(gains, (10_000, len(gains))).mean(1)
-    return [float(x) for x in np.percentile(means, [2.5, 97.5])]
-
-
 def main(args: Args) -> None:
     config = preset("demo")
     explore = replace(config.explore, weight=args.weight, diversity=args.diversity)

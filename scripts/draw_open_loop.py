@@ -13,9 +13,9 @@ from pathlib import Path
 import jax
 
 from cascade.config import DeployConfig, OptimizerConfig
-from cascade.data.fields import Fields
+from cascade.data.fields import Fields, split
 from cascade.data.journal import Journal
-from cascade.data.sampler import make_sampler, split
+from cascade.data.sampler import make_sampler
 from cascade.data.store import Store
 from cascade.deploy import Plan, RandomPolicy, collect
 from cascade.envs import InProcess

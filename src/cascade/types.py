@@ -4,7 +4,8 @@ Axis letters, fixed everywhere:
 
     B batch of sequences    T time in a sequence     H imagination horizon    N imagination starts
     P population            E ensemble members       S seeds                  L lanes (environments at once)
-    A action size           D feature size           R rows of the store
+    A action size           F feature size           R rows of the store      Z numbers of z
+    G parts of z
 
 The time alignment of stored rows, and the specs of environments, are in `cascade.specs`.
 """

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from cascade.config import DeployConfig, EnvConfig, OptimizerConfig, SampleConfig, WorldConfig
+from cascade.data.fields import split
 from cascade.data.journal import Journal
-from cascade.data.sampler import make_sampler, split
+from cascade.data.sampler import make_sampler
 from cascade.data.store import Store
 from cascade.deploy import Plan, RandomPolicy, collect
 from cascade.envs import InProcess, make

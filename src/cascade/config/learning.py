@@ -47,7 +47,7 @@ class WorldConfig:
     mlp_units: int = 400
     """units of those layers"""
     layer_norm: bool = False
-    """LayerNorm in the encoder, decoder and heads (the recurrent cell always has it)"""
+    """LayerNorm in the encoder, decoder and discount head (the recurrent cell always has it)"""
     discount_head: bool = True
     """predict where episodes end"""
     kl_balance: float = 0.8

@@ -80,10 +80,6 @@ class Column:
     def row_bytes(self) -> int:
         return int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
 
-    @property
-    def nbytes(self) -> int:
-        return len(self) * self.row_bytes
-
     def read(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Rows start..stop: a view of the file where they lie together, else a copy."""
         stop = len(self) if stop is None else stop
@@ -136,10 +132,6 @@ class Fields:
     def row_bytes(self) -> int:
         """Bytes of one row over all fields."""
         return sum(column.row_bytes for column in self.columns().values())
-
-    @property
-    def nbytes(self) -> int:
-        return self.rows * self.row_bytes
 
     def columns(self) -> dict[str, Column]:
         """Every column under its file's name without the ending: `obs.<name>`, `action`, ..."""

@@ -7,21 +7,12 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from cascade.config import SampleConfig
-from cascade.data.device import DeviceRows, DeviceSampler, draw, padded
-from cascade.data.fields import Fields, split
+from cascade.data.device import DeviceSampler, padded
+from cascade.data.fields import Fields
 from cascade.data.host import HostSampler
-from cascade.data.windows import Sampler, window_starts
+from cascade.data.windows import Sampler
 
-__all__ = [
-    "DeviceRows",
-    "DeviceSampler",
-    "HostSampler",
-    "Sampler",
-    "draw",
-    "make_sampler",
-    "split",
-    "window_starts",
-]
+__all__ = ["Sampler", "make_sampler"]
 
 
 def make_sampler(

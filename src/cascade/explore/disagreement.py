@@ -51,7 +51,7 @@ class Ensemble(eqx.Module):
             return outputs
         return jax.nn.softmax(self.by_class(outputs)).reshape(outputs.shape)
 
-    def by_class(self, z: Float[Array, "*B Z"]) -> Float[Array, "*B S C"]:
+    def by_class(self, z: Float[Array, "*B Z"]) -> Float[Array, "*B G C"]:
         """The classes of each categorical of z along an axis of their own, in float32."""
         return z.astype(jnp.float32).reshape(*z.shape[:-1], -1, self.classes)
 

@@ -19,8 +19,10 @@ import jax
 import numpy as np
 
 from cascade.config import EnvConfig, RunConfig
+from cascade.data.device import DeviceSampler
+from cascade.data.host import HostSampler
 from cascade.data.journal import Journal
-from cascade.data.sampler import DeviceSampler, HostSampler, Sampler
+from cascade.data.sampler import Sampler
 from cascade.data.store import Store
 from cascade.deploy import Plan, RandomPolicy, Seconds, Summary, collect, vectorise
 from cascade.envs import make, spec_of

@@ -80,7 +80,7 @@ def step(
 ) -> tuple[Behaviours, Metrics]:
     """One update of every task's agent from one imagined batch.
 
-    All tasks draw from the same key, so that a task alone learns what it learns beside others.
+    All tasks draw from the same key, so that on the same batches a task alone learns what it learns beside others.
     """
     keys = jnp.broadcast_to(key, behaviours.agents.updates.shape)
 

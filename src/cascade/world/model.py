@@ -54,7 +54,7 @@ class WorldModel(eqx.Module):
             encode = jax.vmap(encode)
         return encode(obs)
 
-    def observe(self, batch: Batch, noise: Float[Array, "B T S"]) -> tuple[State, Float[Array, "B T K"]]:
+    def observe(self, batch: Batch, noise: Float[Array, "B T G"]) -> tuple[State, Float[Array, "B T K"]]:
         """Posterior states and statistics of a batch of sequences."""
         embed = self.embed(batch.obs, 2)
         action = encode_action(self.action, batch.action)

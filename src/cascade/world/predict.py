@@ -48,7 +48,7 @@ def open_loop(world: WorldModel, batch: Batch, key: PRNGKeyArray, context: int =
 
 
 def _imagine(
-    world: WorldModel, state: State, action: Float[Array, "B H A"], noise: Float[Array, "B H S"]
+    world: WorldModel, state: State, action: Float[Array, "B H A"], noise: Float[Array, "B H G"]
 ) -> State:
     """The H states after `state`, one for each action."""
 

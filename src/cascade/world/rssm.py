@@ -73,12 +73,12 @@ class RSSM(eqx.Module):
             jnp.zeros((*batch, self.config.deter), dtype), jnp.zeros((*batch, stoch_size(self.config)), dtype)
         )
 
-    def noise(self, key: PRNGKeyArray, *batch: int) -> Float[Array, "*B S"]:
+    def noise(self, key: PRNGKeyArray, *batch: int) -> Float[Array, "*B G"]:
         """What `sample` needs to draw z, one number for each of its parts: all the randomness of the model."""
         draw = jax.random.uniform if self.config.latent == "discrete" else jax.random.normal
         return draw(key, (*batch, self.config.stoch), jnp.float32)
 
-    def sample(self, stats: Float[Array, "*B K"], noise: Float[Array, "*B S"]) -> Float[Array, "*B Z"]:
+    def sample(self, stats: Float[Array, "*B K"], noise: Float[Array, "*B G"]) -> Float[Array, "*B Z"]:
         """z from its statistics, differentiable (straight-through, or reparameterised)."""
         dtype = self.from_stoch.weight.dtype
         if self.config.latent == "gaussian":
@@ -98,7 +98,7 @@ class RSSM(eqx.Module):
         shape = (*left.shape[:-1], self.config.stoch, self.config.classes)
         return categorical_kl(left.reshape(shape), right.reshape(shape)).sum(-1)
 
-    def imagine(self, state: State, action: Float[Array, "*B A"], noise: Float[Array, "*B S"]) -> State:
+    def imagine(self, state: State, action: Float[Array, "*B A"], noise: Float[Array, "*B G"]) -> State:
         """One step without an observation: the state after taking `action` in `state`."""
         x = elu(self.from_stoch(state.stoch) + self.from_action(action))
         gates = self.cell.norm(self.cell.gates(jnp.concatenate([x, state.deter], -1)))
@@ -106,7 +106,7 @@ class RSSM(eqx.Module):
         return State(deter, self.sample(self.prior(deter), noise))
 
     def correct(
-        self, deter: Float[Array, "*B D"], embed: Float[Array, "*B X"], noise: Float[Array, "*B S"]
+        self, deter: Float[Array, "*B D"], embed: Float[Array, "*B X"], noise: Float[Array, "*B G"]
     ) -> tuple[State, Float[Array, "*B K"]]:
         """The posterior state at h given the observation, and its statistics."""
         hidden = elu(self.post_deter(deter) + self.post_embed(embed))
@@ -118,7 +118,7 @@ class RSSM(eqx.Module):
         embed: Float[Array, "T B X"],
         action: Float[Array, "T B A"],
         is_first: Bool[Array, "T B"],
-        noise: Float[Array, "T B S"],
+        noise: Float[Array, "T B G"],
     ) -> tuple[State, Float[Array, "T B K"]]:
         """Posterior states and statistics of whole sequences; `action[t]` is taken AT t, and leads to t + 1.
 
