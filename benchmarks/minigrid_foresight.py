@@ -142,7 +142,7 @@ def lay_out(episodes: Sequence[Rows]) -> Steps:
 def chance_of_goal(world: WorldModel, feature: jax.Array) -> jax.Array:
     """How likely the view that is decoded from [N, T, F] shows a goal anywhere."""
     decoder = world.decoder.parts["grid"]
-    objects = decoder.channels(jax.vmap(jax.vmap(decoder))(feature))[0]
+    objects = decoder.channels(decoder(feature))[0]
     chance = jax.nn.softmax(objects, -1)[..., GOAL]
     return 1.0 - jnp.prod(1.0 - chance, (-1, -2))
 

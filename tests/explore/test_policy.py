@@ -12,6 +12,7 @@ from cascade.config import ActorCriticConfig
 from cascade.explore.actor import Actor
 from cascade.explore.policy import PopulationPolicy
 from cascade.types import Batch, Policy
+from cascade.world.encoder import Encoder
 from cascade.world.model import WorldModel
 from cascade.world.rssm import feature_size
 
@@ -163,13 +164,13 @@ def test_lanes_belong_to_explorers_in_order():
 
 
 def test_one_trace_serves_all_ticks_and_all_policies_of_one_architecture(monkeypatch):
-    traces, embed = [], WorldModel.embed
+    traces, encode = [], Encoder.__call__
 
-    def counted(self, obs, axes):
-        traces.append(axes)
-        return embed(self, obs, axes)
+    def counted(self, obs):
+        traces.append(sorted(obs))
+        return encode(self, obs)
 
-    monkeypatch.setattr(WorldModel, "embed", counted)
+    monkeypatch.setattr(Encoder, "__call__", counted)
     world, actors = models(size=5)  # a size no other test has compiled
     retrained = jax.tree.map(lambda x: 0.5 * x, world)
     for policy in (PopulationPolicy(world, actors), PopulationPolicy(retrained, actors)):

@@ -11,6 +11,8 @@ from cascade.nn.layers import (
     ConvTranspose,
     LayerNorm,
     NormGRU,
+    convolve,
+    convolve_images,
     depth_to_space,
     elu,
     space_to_depth,
@@ -43,6 +45,31 @@ def test_conv_transpose_is_the_gradient_of_a_convolution(size, kernel):
     (expected,) = jax.linear_transpose(convolution, jnp.zeros((side, side, 4)))(x)
     assert layer(x).shape == (side, side, 4)
     np.testing.assert_allclose(layer(x), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize(("side", "kernel"), [(5, 2), (4, 3), (3, 3)])
+def test_gradients_of_a_convolution_are_those_of_xla(side, kernel, full):
+    """On a CPU the kernel's gradient is a sum of matrix products."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    x = jax.random.normal(keys[0], (2, 3, side, side, 4))
+    weights = jax.random.normal(keys[1], (kernel, kernel, 4, 5))
+    out, gradients = jax.vjp(lambda x, weights: convolve(x, weights, full), x, weights)
+    images = x.reshape(6, side, side, 4)
+    plain, expected = jax.vjp(lambda x, weights: convolve_images(x, weights, full), images, weights)
+    slope = jax.random.normal(keys[2], out.shape)
+    np.testing.assert_array_equal(out.reshape(plain.shape), plain)
+    for found, right in zip(gradients(slope), expected(slope.reshape(plain.shape)), strict=True):
+        np.testing.assert_allclose(found.reshape(right.shape), right, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "layer", [Conv(3, 5, key=jax.random.key(0)), ConvTranspose(3, 5, 5, key=jax.random.key(0))]
+)
+def test_leading_axes_are_a_batch(layer):
+    x = jax.random.normal(jax.random.key(1), (2, 3, 6, 6, 3))
+    one_by_one = jnp.stack([jnp.stack([layer(image) for image in row]) for row in x])
+    np.testing.assert_allclose(layer(x), one_by_one, atol=1e-5)
 
 
 def test_space_and_depth_invert_each_other():

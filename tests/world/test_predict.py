@@ -39,7 +39,7 @@ def test_it_is_a_loop_over_imagine_from_the_last_row_seen(action, latent):
     @jax.jit
     def one_step(state, action, noise):
         state = world.rssm.imagine(state, action, noise)
-        return state, jax.vmap(world.decoder.mode)(state.feature)["vector"], world.continues(state.feature)
+        return state, world.decoder.mode(state.feature)["vector"], world.continues(state.feature)
 
     state = State(prediction.state.deter[:, CONTEXT - 1], prediction.state.stoch[:, CONTEXT - 1])
     for t in range(CONTEXT, T):

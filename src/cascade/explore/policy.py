@@ -104,7 +104,7 @@ def _act(
     moved = world.rssm.imagine(
         State(deter, stoch), action, jnp.zeros_like(noise)
     )  # its own z is never computed
-    state, _ = world.rssm.correct(moved.deter, world.embed(obs, 1), noise)
+    state, _ = world.rssm.correct(moved.deter, world.encoder(obs), noise)
     population = jax.tree.leaves(actors)[0].shape[0]
     feature = state.feature.reshape(population, -1, state.feature.shape[-1])
     if greedy:

@@ -1,7 +1,7 @@
 """Layers whose every leaf is an array, so that plain `vmap`, `scan` and `jit` carry them.
 
-Each is written for one input without a batch axis. Arithmetic is in the dtype of the weights (see
-`precision.cast`); normalisation statistics are always float32.
+Inputs may have any leading axes. Arithmetic is in the dtype of the weights (see `precision.cast`); normalisation
+statistics are always float32.
 """
 
 from __future__ import annotations
@@ -104,36 +104,13 @@ class Conv(eqx.Module):
         self.kernel = glorot(key, (4, 4, channels, outputs), 16 * channels, 16 * outputs)
         self.bias = jnp.zeros(outputs)
 
-    def __call__(self, x: Float[Array, "H W C"]) -> Float[Array, "H2 W2 O"]:
-        height, width, channels = x.shape
+    def __call__(self, x: Float[Array, "*B H W C"]) -> Float[Array, "*B H2 W2 O"]:
+        height, width, channels = x.shape[-3:]
         height, width = height - height % 2, width - width % 2  # an odd last row is never reached
-        blocks = space_to_depth(x[:height, :width].astype(self.kernel.dtype))
+        blocks = space_to_depth(x[..., :height, :width, :].astype(self.kernel.dtype))
         kernel = self.kernel.reshape(2, 2, 2, 2, channels, -1).transpose(0, 2, 1, 3, 4, 5)
-        out = convolve(blocks, kernel.reshape(2, 2, 4 * channels, -1), padding=0)
+        out = convolve(blocks, kernel.reshape(2, 2, 4 * channels, -1), full=False)
         return out + jnp.broadcast_to(self.bias, out.shape)
-
-
-def space_to_depth(x: Float[Array, "H W C"]) -> Float[Array, "H2 W2 C4"]:
-    """Each 2x2 block as one pixel."""
-    height, width, channels = x.shape
-    blocks = x.reshape(height // 2, 2, width // 2, 2, channels).transpose(0, 2, 1, 3, 4)
-    return blocks.reshape(height // 2, width // 2, 4 * channels)
-
-
-def depth_to_space(x: Float[Array, "H W C4"]) -> Float[Array, "H2 W2 C"]:
-    """The inverse of `space_to_depth`."""
-    height, width, channels = x.shape
-    blocks = x.reshape(height, width, 2, 2, channels // 4).transpose(0, 2, 1, 3, 4)
-    return blocks.reshape(2 * height, 2 * width, channels // 4)
-
-
-def convolve(
-    x: Float[Array, "H W C"], kernel: Float[Array, "K K C O"], padding: int
-) -> Float[Array, "H2 W2 O"]:
-    """Convolution of stride 1."""
-    return jax.lax.conv_general_dilated(
-        x[None], kernel, (1, 1), [(padding, padding)] * 2, dimension_numbers=("NHWC", "HWIO", "NHWC")
-    )[0]
 
 
 class ConvTranspose(eqx.Module):
@@ -151,20 +128,85 @@ class ConvTranspose(eqx.Module):
         self.kernel = glorot(key, (size, size, channels, outputs), size**2 * channels, size**2 * outputs)
         self.bias = jnp.zeros(outputs)
 
-    def __call__(self, x: Float[Array, "H W C"]) -> Float[Array, "H2 W2 O"]:
+    def __call__(self, x: Float[Array, "*B H W C"]) -> Float[Array, "*B H2 W2 O"]:
         size, _, channels, outputs = self.kernel.shape
         x = x.astype(self.kernel.dtype)
-        if x.shape[:2] == (1, 1):  # each output pixel has one source: a matrix product
-            out = jnp.einsum("c,hwco->hwo", x[0, 0], self.kernel)
+        if x.shape[-3:-1] == (1, 1):  # each output pixel has one source: a matrix product
+            out = jnp.einsum("...c,hwco->...hwo", x[..., 0, 0, :], self.kernel)
         else:
             taps = (size + 1) // 2
             kernel = jnp.pad(self.kernel, [(0, 2 * taps - size)] * 2 + [(0, 0)] * 2)
             kernel = kernel.reshape(taps, 2, taps, 2, channels, outputs)[::-1, :, ::-1]
             kernel = kernel.transpose(0, 2, 4, 1, 3, 5).reshape(taps, taps, channels, 4 * outputs)
-            out = depth_to_space(convolve(x, kernel, padding=taps - 1))
-            height, width = (2 * (side - 1) + size for side in x.shape[:2])
-            out = out[:height, :width]
+            out = depth_to_space(convolve(x, kernel, full=True))
+            height, width = (2 * (side - 1) + size for side in x.shape[-3:-1])
+            out = out[..., :height, :width, :]
         return out + jnp.broadcast_to(self.bias, out.shape)
+
+
+def space_to_depth(x: Float[Array, "*B H W C"]) -> Float[Array, "*B H2 W2 C4"]:
+    """Each 2x2 block as one pixel."""
+    *batch, height, width, channels = x.shape
+    blocks = x.reshape(*batch, height // 2, 2, width // 2, 2, channels).swapaxes(-4, -3)
+    return blocks.reshape(*batch, height // 2, width // 2, 4 * channels)
+
+
+def depth_to_space(x: Float[Array, "*B H W C4"]) -> Float[Array, "*B H2 W2 C"]:
+    """The inverse of `space_to_depth`."""
+    *batch, height, width, channels = x.shape
+    blocks = x.reshape(*batch, height, width, 2, 2, channels // 4).swapaxes(-4, -3)
+    return blocks.reshape(*batch, 2 * height, 2 * width, channels // 4)
+
+
+def convolve(
+    x: Float[Array, "*B H W C"], kernel: Float[Array, "K K C O"], full: bool
+) -> Float[Array, "*B H2 W2 O"]:
+    """Convolution of stride 1, `full` where kernel and image overlap at all, else where the kernel is all inside."""
+    images = x.reshape(-1, *x.shape[-3:])
+    # XLA's own gradient of the kernel takes up to forty times as long on a CPU as these few matrix products.
+    run = convolve_on_cpu if jax.default_backend() == "cpu" else convolve_images
+    out = run(images, kernel, full)
+    return out.reshape(*x.shape[:-3], *out.shape[1:])
+
+
+def convolve_images(
+    x: Float[Array, "N H W C"], kernel: Float[Array, "K K C O"], full: bool
+) -> Float[Array, "N H2 W2 O"]:
+    """`convolve` as XLA has it."""
+    padding = kernel.shape[0] - 1 if full else 0
+    return jax.lax.conv_general_dilated(
+        x, kernel, (1, 1), [(padding, padding)] * 2, dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+
+
+convolve_on_cpu = jax.custom_vjp(convolve_images, nondiff_argnums=(2,))
+
+
+def _forward(x: Array, kernel: Array, full: bool) -> tuple[Array, tuple[Array, Array]]:
+    return convolve_images(x, kernel, full), (x, kernel)
+
+
+def _backward(full: bool, kept: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
+    """The image's gradient as XLA has it; the kernel's as one matrix product for each of its K x K places."""
+    x, kernel = kept
+    (to_image,) = jax.vjp(lambda x: convolve_images(x, kernel, full), x)[1](slope)
+    size, (height, width) = kernel.shape[0], (x if full else slope).shape[1:3]
+
+    def place(row: int, column: int) -> Float[Array, "C O"]:
+        """The smaller of the two planes lies inside the larger, at this place."""
+        inputs, outputs = x, slope
+        if full:
+            row, column = size - 1 - row, size - 1 - column
+            outputs = slope[:, row : row + height, column : column + width]
+        else:
+            inputs = x[:, row : row + height, column : column + width]
+        return inputs.reshape(-1, inputs.shape[-1]).T @ outputs.reshape(-1, outputs.shape[-1])
+
+    rows = [jnp.stack([place(row, column) for column in range(size)]) for row in range(size)]
+    return to_image, jnp.stack(rows)
+
+
+convolve_on_cpu.defvjp(_forward, _backward)
 
 
 class NormGRU(eqx.Module):

@@ -37,8 +37,8 @@ class ImageDecoder(eqx.Module):
         )
         self.norms = tuple(LayerNorm(depth) for depth in outputs[:-1]) if config.layer_norm else ()
 
-    def __call__(self, feature: Float[Array, " D"]) -> Float[Array, "H W C"]:
-        x = self.project(feature)[None, None]
+    def __call__(self, feature: Float[Array, "*B D"]) -> Float[Array, "*B H W C"]:
+        x = self.project(feature)[..., None, None, :]
         for index, layer in enumerate(self.layers):
             x = layer(x)
             if index < len(self.layers) - 1:
@@ -46,11 +46,11 @@ class ImageDecoder(eqx.Module):
         return x.astype(jnp.float32)
 
     @staticmethod
-    def loss(prediction: Float[Array, "H W C"], image: UInt8[Array, "H W C"]) -> Float[Array, ""]:
-        return squared_error(prediction, image.astype(jnp.float32) / 255.0 - 0.5).sum()
+    def loss(prediction: Float[Array, "*B H W C"], image: UInt8[Array, "*B H W C"]) -> Float[Array, "*B"]:
+        return squared_error(prediction, image.astype(jnp.float32) / 255.0 - 0.5).sum((-3, -2, -1))
 
     @staticmethod
-    def mode(prediction: Float[Array, "H W C"]) -> UInt8[Array, "H W C"]:
+    def mode(prediction: Float[Array, "*B H W C"]) -> UInt8[Array, "*B H W C"]:
         return (jnp.clip(prediction + 0.5, 0.0, 1.0) * 255.0).round().astype(jnp.uint8)
 
 
@@ -68,20 +68,20 @@ class GridDecoder(eqx.Module):
             features, outputs, config.mlp_layers, config.mlp_units, key=key, norm=config.layer_norm
         )
 
-    def __call__(self, feature: Float[Array, " D"]) -> Float[Array, "H W K"]:
-        return self.mlp(feature).astype(jnp.float32).reshape(*self.shape[:2], -1)
+    def __call__(self, feature: Float[Array, "*B D"]) -> Float[Array, "*B H W K"]:
+        return self.mlp(feature).astype(jnp.float32).reshape(*feature.shape[:-1], *self.shape[:2], -1)
 
-    def channels(self, logits: Float[Array, "H W K"]) -> list[Float[Array, "H W _"]]:
+    def channels(self, logits: Float[Array, "*B H W K"]) -> list[Float[Array, "*B H W _"]]:
         """The logits of each channel's classes."""
         ends = [sum(self.classes[: i + 1]) for i in range(len(self.classes) - 1)]
         return jnp.split(logits, ends, -1)
 
-    def loss(self, logits: Float[Array, "H W K"], grid: UInt8[Array, "H W C"]) -> Float[Array, ""]:
+    def loss(self, logits: Float[Array, "*B H W K"], grid: UInt8[Array, "*B H W C"]) -> Float[Array, "*B"]:
         index = grid.astype(jnp.int32)
         parts = [categorical_log_prob(part, index[..., i]) for i, part in enumerate(self.channels(logits))]
-        return -jnp.stack([part.sum() for part in parts]).sum()
+        return -jnp.stack([part.sum((-2, -1)) for part in parts]).sum(0)
 
-    def mode(self, logits: Float[Array, "H W K"]) -> UInt8[Array, "H W C"]:
+    def mode(self, logits: Float[Array, "*B H W K"]) -> UInt8[Array, "*B H W C"]:
         return jnp.stack([part.argmax(-1) for part in self.channels(logits)], -1).astype(jnp.uint8)
 
 
@@ -95,15 +95,15 @@ class VectorDecoder(eqx.Module):
             features, spec.shape[0], config.mlp_layers, config.mlp_units, key=key, norm=config.layer_norm
         )
 
-    def __call__(self, feature: Float[Array, " D"]) -> Float[Array, " V"]:
+    def __call__(self, feature: Float[Array, "*B D"]) -> Float[Array, "*B V"]:
         return self.mlp(feature).astype(jnp.float32)
 
     @staticmethod
-    def loss(prediction: Float[Array, " V"], vector: Float[Array, " V"]) -> Float[Array, ""]:
-        return squared_error(prediction, vector).sum()
+    def loss(prediction: Float[Array, "*B V"], vector: Float[Array, "*B V"]) -> Float[Array, "*B"]:
+        return squared_error(prediction, vector).sum(-1)
 
     @staticmethod
-    def mode(prediction: Float[Array, " V"]) -> Float[Array, " V"]:
+    def mode(prediction: Float[Array, "*B V"]) -> Float[Array, "*B V"]:
         return prediction
 
 
@@ -124,15 +124,15 @@ class Decoder(eqx.Module):
             for name, k in zip(sorted(specs), keys, strict=True)
         }
 
-    def __call__(self, feature: Float[Array, " D"]) -> dict[str, Float[Array, "..."]]:
+    def __call__(self, feature: Float[Array, "*B D"]) -> dict[str, Float[Array, "..."]]:
         return {name: part(feature) for name, part in self.parts.items()}
 
     def loss(
-        self, feature: Float[Array, " D"], obs: Mapping[str, Shaped[Array, "..."]]
-    ) -> dict[str, Float[Array, ""]]:
+        self, feature: Float[Array, "*B D"], obs: Mapping[str, Shaped[Array, "..."]]
+    ) -> dict[str, Float[Array, "*B"]]:
         """-log p(observation | feature) of each part."""
         return {name: part.loss(part(feature), obs[name]) for name, part in self.parts.items()}
 
-    def mode(self, feature: Float[Array, " D"]) -> dict[str, Shaped[Array, "..."]]:
+    def mode(self, feature: Float[Array, "*B D"]) -> dict[str, Shaped[Array, "..."]]:
         """The most likely observation."""
         return {name: part.mode(part(feature)) for name, part in self.parts.items()}

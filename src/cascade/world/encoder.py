@@ -19,10 +19,10 @@ from cascade.specs import ObservationSpec
 DECODER_KERNELS: dict[int, tuple[int, ...]] = {16: (6, 6), 32: (5, 6, 6), 64: (5, 5, 6, 6)}
 
 
-def one_hot_grid(grid: UInt8[Array, "H W C"], classes: tuple[int, ...]) -> Float[Array, " K"]:
+def one_hot_grid(grid: UInt8[Array, "*B H W C"], classes: tuple[int, ...]) -> Float[Array, "*B K"]:
     """A grid of class indices as one long vector of one-hot codes."""
     channels = [jax.nn.one_hot(grid[..., i], count) for i, count in enumerate(classes)]
-    return jnp.concatenate(channels, -1).reshape(-1)
+    return jnp.concatenate(channels, -1).reshape(*grid.shape[:-3], -1)
 
 
 class ImageEncoder(eqx.Module):
@@ -46,12 +46,12 @@ class ImageEncoder(eqx.Module):
             height = (height - 4) // 2 + 1
         self.size = height * height * depths[-1]
 
-    def __call__(self, image: UInt8[Array, "H W C"]) -> Float[Array, " X"]:
+    def __call__(self, image: UInt8[Array, "*B H W C"]) -> Float[Array, "*B X"]:
         x = image.astype(self.layers[0].kernel.dtype) / 255.0 - 0.5
         for index, layer in enumerate(self.layers):
             x = layer(x)
             x = elu(self.norms[index](x) if self.norms else x)
-        return x.reshape(-1)
+        return x.reshape(*x.shape[:-3], -1)
 
 
 class FlatEncoder(eqx.Module):
@@ -69,7 +69,7 @@ class FlatEncoder(eqx.Module):
             inputs, self.size, config.mlp_layers - 1, config.mlp_units, key=key, norm=config.layer_norm
         )
 
-    def __call__(self, value: Shaped[Array, "..."]) -> Float[Array, " X"]:
+    def __call__(self, value: Shaped[Array, "..."]) -> Float[Array, "*B X"]:
         x = one_hot_grid(value, self.classes) if self.classes else value
         return elu(self.mlp(x))
 
@@ -91,5 +91,5 @@ class Encoder(eqx.Module):
         """Length of the embedding."""
         return sum(part.size for part in self.parts.values())
 
-    def __call__(self, obs: Mapping[str, Shaped[Array, "..."]]) -> Float[Array, " X"]:
-        return jnp.concatenate([self.parts[name](obs[name]) for name in sorted(self.parts)])
+    def __call__(self, obs: Mapping[str, Shaped[Array, "..."]]) -> Float[Array, "*B X"]:
+        return jnp.concatenate([self.parts[name](obs[name]) for name in sorted(self.parts)], -1)

@@ -47,16 +47,9 @@ class WorldModel(eqx.Module):
         )
         self.action, self.config = spec.action, config
 
-    def embed(self, obs: dict[str, Shaped[Array, "..."]], axes: int) -> Float[Array, "*B X"]:
-        """Embeddings of observations with `axes` leading axes."""
-        encode = self.encoder
-        for _ in range(axes):
-            encode = jax.vmap(encode)
-        return encode(obs)
-
     def observe(self, batch: Batch, noise: Float[Array, "B T G"]) -> tuple[State, Float[Array, "B T K"]]:
         """Posterior states and statistics of a batch of sequences."""
-        embed = self.embed(batch.obs, 2)
+        embed = self.encoder(batch.obs)
         action = encode_action(self.action, batch.action)
         by_time = jax.tree.map(lambda x: x.swapaxes(0, 1), (embed, action, batch.is_first, noise))
         states, stats = self.rssm.observe(*by_time)
@@ -90,7 +83,7 @@ def loss(
     states, post = model.observe(batch, model.rssm.noise(key, *batch.is_first.shape))
     prior = model.rssm.prior(states.deter)
     feature = states.feature
-    losses = jax.vmap(jax.vmap(model.decoder.loss))(feature, batch.obs)
+    losses = model.decoder.loss(feature, batch.obs)
     means = {name: value.mean() for name, value in losses.items()}
     kl, kl_value = kl_loss(model.rssm, post, prior, config)
     total = sum(means.values()) + config.kl_scale * kl

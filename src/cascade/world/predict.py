@@ -43,7 +43,7 @@ def open_loop(world: WorldModel, batch: Batch, key: PRNGKeyArray, context: int =
     action = encode_action(world.action, batch.action)
     imagined = _imagine(world, last, action[:, context - 1 : -1], noise[:, context:])
     state = jax.tree.map(lambda *x: jnp.concatenate(x, 1), seen, imagined)
-    obs = jax.vmap(jax.vmap(world.decoder.mode))(state.feature)
+    obs = world.decoder.mode(state.feature)
     return Prediction(obs, world.continues(state.feature), state, first_episode(batch.is_first))
 
 
