@@ -3,6 +3,7 @@
 import dataclasses
 from functools import cache, partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +12,7 @@ from helpers import SMALL, env_spec, random_batch
 
 from cascade.config import ActorCriticConfig, EnsembleConfig, ExploreConfig
 from cascade.explore import actor_critic, disagreement, population
+from cascade.explore.actor import Critic
 from cascade.explore.embedding import EMBEDDINGS
 from cascade.explore.imagine import Imagined, choose_starts, imagine
 from cascade.world.model import WorldModel
@@ -196,6 +198,15 @@ def test_seeds_and_weights_vmap_over_the_whole_step(world):
         assert_trees_close(jax.tree.map(lambda leaf, n=i: leaf[n], both), alone, rtol=1e-3, atol=1e-5)
 
 
+def test_an_untrained_critic_says_nothing_and_keeps_large_values_apart():
+    """In bfloat16 arithmetic, too: the last layer has float32's steps."""
+    critic = Critic(4, ActorCriticConfig(layers=1, units=8), "bfloat16", key=jax.random.key(0))
+    feature = jax.random.normal(jax.random.key(1), (5, 4))
+    np.testing.assert_array_equal(critic(feature), 0.0)
+    large = eqx.tree_at(lambda critic: critic.mlp.out.bias, critic, jnp.array([300.25]))
+    np.testing.assert_array_equal(large(feature), 300.25)
+
+
 def test_the_slow_critic_follows_at_its_own_pace(world):
     explorers = world.population()
     once, _ = world.step(explorers)
@@ -203,6 +214,11 @@ def test_the_slow_critic_follows_at_its_own_pace(world):
     twice, _ = world.step(once)
     assert_trees_close(twice.agents.slow, twice.agents.critic.model, rtol=0, atol=0)
     assert some_differ(twice.agents.slow, once.agents.slow)
+
+
+def test_every_explorers_critic_has_a_loss_of_its_own(world):
+    _, metrics = world.step(world.population())
+    assert len(np.unique(metrics["critic_loss"])) == CONFIG.population
 
 
 def test_one_trace_serves_every_step_and_every_weight():

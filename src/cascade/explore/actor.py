@@ -83,8 +83,12 @@ class Critic(eqx.Module):
     precision: str = eqx.field(static=True)
 
     def __init__(self, features: int, config: ActorCriticConfig, precision: str, *, key: PRNGKeyArray):
-        self.mlp = MLP(features, 1, config.layers, config.units, key=key)
+        mlp = MLP(features, 1, config.layers, config.units, key=key)
+        # Until the slow copy is first renewed all returns build on it: better on nothing than on a random function.
+        self.mlp = eqx.tree_at(lambda mlp: mlp.out.weight, mlp, jnp.zeros_like(mlp.out.weight))
         self.precision = precision
 
     def __call__(self, feature: Float[Array, "*B F"]) -> Float[Array, "*B"]:
-        return cast(self.mlp, self.precision)(feature)[..., 0].astype(jnp.float32)
+        # The last layer in float32: values may be in the hundreds, where bfloat16 has steps as large as advantages.
+        mlp = eqx.tree_at(lambda mlp: mlp.out, cast(self.mlp, self.precision), self.mlp.out)
+        return mlp(feature)[..., 0]

@@ -101,10 +101,11 @@ def evaluate(critics: Critic, feature: Float[Array, "P *N F"]) -> Float[Array, "
     return jax.vmap(lambda critic, x: critic(x))(critics, feature)
 
 
-def critic_loss(critics: Critic, lesson: Lesson) -> Float[Array, ""]:
-    """½ Σ w_t (v(s_t) - R_t)²."""
+def critic_loss(critics: Critic, lesson: Lesson) -> tuple[Float[Array, ""], Float[Array, " P"]]:
+    """½ Σ w_t (v(s_t) - R_t)², and the same of each critic."""
     value = evaluate(critics, lesson.feature)
-    return (0.5 * lesson.weight * jnp.square(value - lesson.returns)).mean((1, 2)).sum()
+    each = (0.5 * lesson.weight * jnp.square(value - lesson.returns)).mean((1, 2))
+    return each.sum(), each
 
 
 def step(
@@ -120,7 +121,7 @@ def step(
     grads, (lesson, aux, metrics) = jax.grad(actor_loss, has_aux=True)(
         agents.actor.model, agents.slow, world, starts, keys, reward, config
     )
-    value_loss, critic_grads = jax.value_and_grad(critic_loss)(agents.critic.model, lesson)
+    critic_grads, critic_losses = jax.grad(critic_loss, has_aux=True)(agents.critic.model, lesson)
 
     def improve(agent: Agent, actor_grads: Actor, critic_grads: Critic) -> tuple[Agent, Metrics]:
         actor, actor_extra = update(agent.actor, actor_grads, config.actor)
@@ -132,5 +133,4 @@ def step(
         return Agent(actor, critic, slow, agent.updates + 1), extra
 
     agents, extra = jax.vmap(improve)(agents, grads, critic_grads)
-    mean_loss = jnp.broadcast_to(value_loss / keys.shape[0], extra["actor_grad_norm"].shape)
-    return agents, aux, metrics | extra | {"critic_loss": mean_loss}
+    return agents, aux, metrics | extra | {"critic_loss": critic_losses}

@@ -34,42 +34,46 @@ def reach(discount: Float[Array, "H *B N"], alive: Float[Array, " N"]) -> Float[
 
 
 class RunningScale(eqx.Module):
-    """The standard deviation and the size of a stream, over about the last 1 / (1 - decay) updates."""
+    """The level and the spread of a stream of batches, over about the last 1 / (1 - decay) of them."""
 
     mean: Float[Array, "*P"]
     square: Float[Array, "*P"]
+    variance: Float[Array, "*P"]  # within batches: a level that moves from batch to batch is no spread
     weight: Float[Array, "*P"]
 
     @classmethod
     def create(cls) -> RunningScale:
-        return cls(jnp.zeros(()), jnp.zeros(()), jnp.zeros(()))
+        return cls(*jnp.zeros(4))
 
     def update(self, values: Float[Array, "..."], decay: float = 0.99) -> RunningScale:
         """The scale after seeing these values; the same scale if one of them is not finite."""
         values = jax.lax.stop_gradient(values)
         square = jnp.square(values).mean()
-        seen = RunningScale(values.mean(), square, jnp.ones(()))
+        seen = RunningScale(values.mean(), square, values.var(), jnp.ones(()))
         usable = jnp.isfinite(square)
         return jax.tree.map(
             lambda old, new: jnp.where(usable, decay * old + (1.0 - decay) * new, old), self, seen
         )
 
+    def _unbiased(self, total: Float[Array, "*P"]) -> Float[Array, "*P"]:
+        """Without the bias of the start, when everything was zero."""
+        return total / jnp.maximum(self.weight, 1e-6)
+
     @property
     def average(self) -> Float[Array, "*P"]:
-        """The mean, without the bias of the start."""
-        return self.mean / jnp.maximum(self.weight, 1e-6)
+        """The mean."""
+        return self._unbiased(self.mean)
 
     @property
     def std(self) -> Float[Array, "*P"]:
-        """The standard deviation, without the bias of the start; never below 1e-8, nor a thousandth of `rms`.
+        """The standard deviation within a batch; never below 1e-8, nor a thousandth of `rms`.
 
         Below that the difference of two float32 numbers is rounding, and to divide by it would make noise of rewards.
         """
-        weight = jnp.maximum(self.weight, 1e-6)
-        mean, square = self.mean / weight, self.square / weight
-        return jnp.sqrt(jnp.maximum(square - jnp.square(mean), jnp.maximum(1e-6 * square, 1e-16)))
+        least = jnp.maximum(1e-6 * self._unbiased(self.square), 1e-16)
+        return jnp.sqrt(jnp.maximum(self._unbiased(self.variance), least))
 
     @property
     def rms(self) -> Float[Array, "*P"]:
-        """The root of the mean square, without the bias of the start; unlike `std` it keeps what all share."""
-        return jnp.sqrt(self.square / jnp.maximum(self.weight, 1e-6))
+        """The root of the mean square; unlike `std` it keeps what all share."""
+        return jnp.sqrt(self._unbiased(self.square))
