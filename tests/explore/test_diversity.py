@@ -47,6 +47,14 @@ def test_paired_compares_trajectories_from_the_same_start():
         np.testing.assert_allclose(paired(phi)[i], expected, rtol=1e-4)
 
 
+def test_paired_sees_small_differences_between_trajectories_whose_starts_lie_far_apart():
+    starts = draw((1, 64, 8))
+    phi = starts + 1e-3 * draw((4, 64, 8), seed=1)
+    wide = np.asarray(phi, np.float64)
+    expected = np.mean([np.sum((wide[3] - wide[j]) ** 2, -1) for j in range(3)], 0)
+    np.testing.assert_allclose(paired(phi)[3], expected, rtol=1e-3)
+
+
 def test_variance_is_that_of_the_earlier_means_and_this_trajectory():
     phi = draw((4, 5, 3), offset=2.0)
     wide = np.asarray(phi, np.float64)

@@ -25,11 +25,16 @@ def _before(x: Float[Array, "P *d"]) -> Float[Array, "P *d"]:
     return jnp.concatenate([jnp.zeros_like(total[:1]), total[:-1]])
 
 
-def _centred(summaries: Summaries) -> Summaries:
-    """float32, less the common mean: distances are unchanged and the closed forms no longer cancel."""
+def _centred(summaries: Summaries, over: tuple[int, ...] = (0, 1)) -> Summaries:
+    """float32, less a mean that the compared share: distances are unchanged, and their closed forms cancel less."""
     wide = summaries.astype(jnp.float32)
-    centre = jax.lax.stop_gradient(wide.mean((0, 1)))
+    centre = jax.lax.stop_gradient(wide.mean(over, keepdims=True))
     return wide - jnp.broadcast_to(centre, wide.shape)
+
+
+def _products(subscripts: str, *arrays: Array) -> Array:
+    """Sums of products in full float32: what they are subtracted from is nearly as large."""
+    return jnp.einsum(subscripts, *arrays, precision="highest")
 
 
 def _column(values: Float[Array, " P"], like: Rewards) -> Rewards:
@@ -46,7 +51,7 @@ def distance(summaries: Summaries) -> Rewards:
     population, count, _ = phi.shape
     square = jnp.square(phi).sum(-1)
     earlier = count * jnp.arange(population, dtype=jnp.float32)
-    cross = jnp.einsum("pnd,pd->pn", phi, _before(phi.sum(1)))
+    cross = _products("pnd,pd->pn", phi, _before(phi.sum(1)))
     total = _column(earlier, square) * square - 2.0 * cross + _column(_before(square.sum(1)), square)
     return total / _column(jnp.maximum(earlier - 1.0, 1.0), square)
 
@@ -57,10 +62,10 @@ def paired(summaries: Summaries) -> Rewards:
 
     What the starts have in common drops out, which leaves less noise in the reward than `distance` has.
     """
-    phi = _centred(summaries)
+    phi = _centred(summaries, over=(0,))
     square = jnp.square(phi).sum(-1)
     earlier = _column(jnp.arange(len(phi), dtype=jnp.float32), square)
-    total = earlier * square - 2.0 * jnp.einsum("pnd,pnd->pn", phi, _before(phi)) + _before(square)
+    total = earlier * square - 2.0 * _products("pnd,pnd->pn", phi, _before(phi)) + _before(square)
     return total / jnp.maximum(earlier, 1.0)
 
 
@@ -97,7 +102,7 @@ def determinant(summaries: Summaries) -> Rewards:
     scale = jnp.maximum(jax.lax.stop_gradient(jnp.square(phi).sum(-1).mean()), 1e-6)
     jitter = 1e-3 * jnp.eye(population)
     kernel = jnp.exp(-gaps / (2.0 * scale)) + jitter
-    to_means = jnp.square(phi).sum(-1)[..., None] - 2.0 * jnp.einsum("pnd,qd->pnq", phi, fixed)
+    to_means = jnp.square(phi).sum(-1)[..., None] - 2.0 * _products("pnd,qd->pnq", phi, fixed)
     to_means = to_means + jnp.broadcast_to(jnp.square(fixed).sum(-1), to_means.shape)
     near = jnp.exp(-jnp.maximum(to_means, 0.0) / (2.0 * scale))
 
@@ -106,7 +111,7 @@ def determinant(summaries: Summaries) -> Rewards:
         both = jnp.outer(known, known)
         inverse = jnp.linalg.inv(jnp.where(both, kernel, jnp.eye(population)))
         masked = jnp.where(jnp.broadcast_to(known, near.shape), near, 0.0)
-        explained = jnp.einsum("nq,qr,nr->n", masked, inverse, masked)
+        explained = _products("nq,qr,nr->n", masked, inverse, masked)
         return jnp.log(jnp.clip(1.0 + 1e-3 - explained, 1e-3, 1.0))
 
     gain = jax.vmap(added)(jnp.arange(population), near)
