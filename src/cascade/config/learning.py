@@ -21,9 +21,13 @@ class OptimizerConfig:
     weight_decay: float = 1e-6
     """share of every parameter that is taken off at each step"""
 
-    def __post_init__(self) -> None:
-        require("optimizer.lr", self.lr, self.lr > 0, "a positive number")
-        require("optimizer.clip", self.clip, self.clip >= 0, "0 or more")
+    def check(self, place: str) -> None:
+        """Refuse what cannot be used; `place` is what this is called among all settings."""
+        for name in ("lr", "eps"):
+            require(f"{place}.{name}", getattr(self, name), getattr(self, name) > 0, "a positive number")
+        require(f"{place}.clip", self.clip, self.clip >= 0, "0 or more")
+        decay = self.weight_decay
+        require(f"{place}.weight-decay", decay, 0 <= decay < 1, "a share from 0 to below 1")
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class WorldConfig:
     mlp_units: int = 400
     """units of those layers"""
     layer_norm: bool = False
-    """LayerNorm in the encoder, decoder and discount head (the recurrent cell always has it)"""
+    """LayerNorm in the hidden layers of encoder, decoder and discount head (the recurrent cell always has it)"""
     discount_head: bool = True
     """predict where episodes end"""
     kl_balance: float = 0.8
@@ -71,7 +75,10 @@ class WorldConfig:
                 f"world.{name.replace('_', '-')}", getattr(self, name), getattr(self, name) >= 1, "at least 1"
             )
         require("world.kl-balance", self.kl_balance, 0.0 <= self.kl_balance <= 1.0, "a fraction from 0 to 1")
-        require("world.free-nats", self.free_nats, self.free_nats >= 0.0, "0 or more")
+        for name in ("kl_scale", "free_nats", "discount_scale"):
+            value = getattr(self, name)
+            require(f"world.{name.replace('_', '-')}", value, value >= 0.0, "0 or more")
+        self.optimizer.check("world.optimizer")
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,7 @@ class EnsembleConfig:
         for name in ("layers", "units"):
             require(f"ensemble.{name}", getattr(self, name), getattr(self, name) >= 1, "at least 1")
         require("ensemble.settle", self.settle, self.settle >= 0, "0 or more")
+        self.optimizer.check("ensemble.optimizer")
 
 
 @dataclass(frozen=True)
@@ -129,15 +137,18 @@ class ActorCriticConfig:
     critic: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=2e-4))
     """how the critic is trained"""
 
-    def __post_init__(self) -> None:
+    def check(self, place: str) -> None:
+        """Refuse what cannot be used; `place` is what this is called among all settings."""
         for name in ("layers", "units", "horizon", "slow_every"):
-            require(
-                f"agent.{name.replace('_', '-')}", getattr(self, name), getattr(self, name) >= 1, "at least 1"
-            )
-        require("agent.starts", self.starts, self.starts >= 0, "0 (all) or more")
-        require("agent.discount", self.discount, 0.0 <= self.discount <= 1.0, "a number from 0 to 1")
-        require("agent.trace", self.trace, 0.0 <= self.trace <= 1.0, "a number from 0 to 1")
-        require("agent.entropy", self.entropy, self.entropy >= 0.0, "0 or more")
+            value = getattr(self, name)
+            require(f"{place}.{name.replace('_', '-')}", value, value >= 1, "at least 1")
+        require(f"{place}.starts", self.starts, self.starts >= 0, "0 (all) or more")
+        for name in ("discount", "trace"):
+            value = getattr(self, name)
+            require(f"{place}.{name}", value, 0.0 <= value <= 1.0, "a number from 0 to 1")
+        require(f"{place}.entropy", self.entropy, self.entropy >= 0.0, "0 or more")
+        self.actor.check(f"{place}.actor")
+        self.critic.check(f"{place}.critic")
 
 
 @dataclass(frozen=True)
@@ -162,6 +173,7 @@ class ExploreConfig:
     def __post_init__(self) -> None:
         require("explore.population", self.population, self.population >= 1, "at least 1")
         require("explore.weight", self.weight, 0.0 <= self.weight <= 1.0, "a number from 0 to 1")
+        self.agent.check("explore.agent")
 
 
 @dataclass(frozen=True)
@@ -202,3 +214,5 @@ class TransferConfig:
             require(f"transfer.{name}", value, value >= 0, "0 (as in sample) or more")
         ends = self.prioritize_ends
         require("transfer.prioritize-ends", ends, 0.0 <= ends <= 1.0, "a fraction from 0 to 1")
+        self.reward.check("transfer.reward")
+        self.agent.check("transfer.agent")
