@@ -153,14 +153,24 @@ def test_errors_are_means_over_their_rows_in_the_units_of_the_labels():
         "other": jnp.array([0.5]),
         "rewarding_error": jnp.array([(2.0 + 4.0 + 4.0) / 2]),
         "other_error": jnp.array([0.5]),
-        "loss": jnp.zeros(1),
-        "grad_norm": jnp.zeros(1),
-        "skipped": jnp.zeros(1),
     }
     found = reward_head.errors(means, jnp.array([10.0]))
     assert found["error_rewarding"][0] == pytest.approx(100 / 3)
     assert found["error_other"][0] == pytest.approx(10.0)
     assert found["rewarding_rows"][0] == pytest.approx(0.75)
+
+
+def test_measured_errors_are_those_of_the_heads_as_they_are(world):
+    """A head that knows nothing is wrong by the whole of every label, in the last batch as in the first."""
+    heads = new_heads(UNITS)
+    found = reward_head.measure(heads, world, CHUNK, LABELS, KEY)
+    counts = ~np.asarray(CHUNK.is_first)
+    for task in range(len(UNITS)):
+        labels = np.asarray(LABELS)[:, task][counts]
+        right = np.abs(labels[labels != 0]).mean()
+        assert found["error_rewarding"][task] == pytest.approx(right, rel=1e-4)
+        assert found["rewarding_rows"][task] == pytest.approx((labels != 0).mean(), rel=1e-4)
+    np.testing.assert_array_equal(found["error_other"], 0.0)
 
 
 class Coordinate(RewardHeads):

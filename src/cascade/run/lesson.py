@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from cascade.config import RunConfig, SampleConfig
 from cascade.data.sampler import make_sampler
 from cascade.data.store import Store
+from cascade.errors import CascadeError
 from cascade.run.labelling import rare_rows
 from cascade.run.train import chunks, steps_per_call
 from cascade.specs import EnvSpec
@@ -29,6 +30,7 @@ Curves = dict[str, list[Any]]
 """`step`, and of every metric one entry per chunk, a list with one number for each task"""
 
 reward_program = jax.jit(reward_head.reward_phase, static_argnames="config", donate_argnums=0)
+measure_program = jax.jit(reward_head.measure)
 behaviour_program = jax.jit(behaviour.behaviour_phase, static_argnames="config", donate_argnums=0)
 
 
@@ -106,14 +108,10 @@ class Lesson:
         return self._train("behaviour", settings.behaviour_steps, behaviours, step, progress, stop)
 
     def measure(self, heads: RewardHeads) -> dict[str, list[float]]:
-        """Errors of the heads on batches drawn as for training, which they were not trained on."""
+        """Errors of the heads on batches drawn as for training, from which they learn nothing."""
         chunk, labels = self._draw(self.config.transfer.reward_steps, 8)
-        copy = jax.tree.map(jnp.copy, heads)
-        _, metrics = reward_program(
-            copy, self.world, chunk, labels, jnp.int32(0), self.key(6), config=self.config.transfer
-        )
-        names = ("error_rewarding", "error_other", "rewarding_rows")
-        return {name: np.asarray(metrics[name]).tolist() for name in names}
+        metrics = measure_program(heads, self.world, chunk, labels, self.key(6))
+        return {name: np.asarray(value).tolist() for name, value in metrics.items()}
 
     def _draw(self, index: int, count: int) -> tuple[Batch, Float[Array, "K P B T"]]:
         chunk, extras = self.sampler.chunk_with(index, count, self._labels)
@@ -128,7 +126,7 @@ class Lesson:
         progress: Report,
         stop: Stop,
     ) -> tuple[Any, Curves]:
-        """`steps` steps in chunks, with the metrics of each chunk."""
+        """`steps` steps in chunks, with the metrics of each chunk; until too many updates were not finite."""
         curves: Curves = {"step": []}
         for index, count in chunks(0, steps, steps_per_call(self.spec, steps)):
             if stop():
@@ -138,8 +136,18 @@ class Lesson:
             curves["step"].append(index + count)
             for name, value in values.items():
                 curves.setdefault(name, []).append(value)
+            self._check_skipped(phase, values)
             progress(Progress(phase, index + count, steps, values))
         return state, curves
+
+    def _check_skipped(self, phase: str, values: Mapping[str, list[float]]) -> None:
+        worst = max(max(counts) for name, counts in values.items() if name.endswith("skipped"))
+        if worst > self.config.max_skipped:
+            setting = "transfer.reward.lr" if phase == "reward" else "the learning rates of transfer.agent"
+            raise CascadeError(
+                f"transfer: {worst:.0f} updates were not finite and were skipped while {phase} was trained, more "
+                f"than max-skipped, which is {self.config.max_skipped}; lower {setting}"
+            )
 
 
 def sample_config(config: RunConfig) -> SampleConfig:

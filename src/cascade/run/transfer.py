@@ -1,11 +1,10 @@
 """Zero-shot transfer of one seed: labels, reward heads, behaviour policies, and their score in the environment.
 
-The world model is frozen throughout, and checked to be. Tasks train side by side.
+The world model is frozen throughout. Tasks train side by side.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from urllib.parse import quote
 
 import jax
 import numpy as np
-from jaxtyping import PRNGKeyArray, PyTree
+from jaxtyping import PRNGKeyArray
 
 from cascade.config import EnvConfig, RunConfig, TransferConfig
 from cascade.data.files import Unusable, one_writer, read_json, write_json
@@ -56,6 +55,8 @@ class Result:
     learned: bool = False
     reason: str | None = None
     """why nothing was learned, or why it was not evaluated"""
+    skipped: int = 0
+    """updates that were not finite, of its head, its actor and its critic"""
     reward_head: dict[str, float] = field(default_factory=dict)
     curves: dict[str, list[Any]] = field(default_factory=dict)
     returns: list[float] | None = None
@@ -76,7 +77,7 @@ class Result:
         if self.reason is not None:
             document["reason"] = self.reason
         if self.learned:
-            document |= {"reward_head": self.reward_head, "curves": self.curves}
+            document |= {"skipped": self.skipped, "reward_head": self.reward_head, "curves": self.curves}
         if self.returns is not None:
             document |= {
                 "success": self.success,
@@ -98,8 +99,6 @@ class Outcome:
     settings: TransferConfig
     behaviours: dict[str, Behaviour] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    world_digest: str = ""
-    """of the world model's weights, the same before and after"""
     interrupted: bool = False
 
     def records(self) -> list[dict[str, Any]]:
@@ -154,7 +153,7 @@ def transfer(
     for task, judge in judges.items():
         label(store, task, judge)
     results = {task: Result(summary_of(store, task)) for task in dict.fromkeys(tasks)}
-    outcome = Outcome(seed, store.deployments[-1].index, results, config.transfer, world_digest=digest(world))
+    outcome = Outcome(seed, store.deployments[-1].index, results, config.transfer)
     for result in results.values():
         result.reason = result.labels.refusal or (None if config.model_steps else UNTRAINED)
     quiet, never = (lambda _: None), (lambda: False)
@@ -218,6 +217,8 @@ def _learn_and_play(
     for index, task in enumerate(lesson.tasks):
         result = outcome.results[task]
         result.learned = True
+        counts = reward_curves["skipped"], curves["actor_skipped"], curves["critic_skipped"]
+        result.skipped = round(sum(count[-1][index] for count in counts))
         result.reward_head = {name: values[index] for name, values in errors.items()}
         result.curves = _curves(reward_curves, curves, index)
         actor = jax.tree.map(lambda x, i=index: x[i], actors)
@@ -294,11 +295,3 @@ def evaluate(
 
     with (envs or in_processes)(config.env, len(by_lane)) as group:
         return play(policy, group, by_lane, key, judges=judges, max_failures=deploy.max_failures, stop=stop)
-
-
-def digest(tree: PyTree) -> str:
-    """Names exactly these weights."""
-    whole = hashlib.blake2b(digest_size=16)
-    for leaf in jax.tree.leaves(tree):
-        whole.update(np.ascontiguousarray(leaf).tobytes())
-    return whole.hexdigest()

@@ -160,22 +160,50 @@ def reward_phase(
     Step i draws from `fold_in(key, i)` alone. Metrics are means over the chunk, one for each task; the two
     errors are mean absolute errors in the units of the labels.
     """
-    count = chunk.is_first.shape[0]
-    keys = jax.vmap(lambda index: jax.random.fold_in(key, index))(step_index + jnp.arange(count))
-    feature = posteriors(world, chunk, keys).feature
+    feature = _features(world, chunk, step_index, key)
 
     def body(heads: RewardHeads, x: tuple[Array, Array, Array]) -> tuple[RewardHeads, Metrics]:
         return step(heads, *x, config)
 
     heads, means = repeat(body, heads, (feature, labels, chunk.is_first))
-    return heads, errors(means, heads.unit)
+    return heads, {name: means[name] for name in ("loss", "grad_norm", "skipped")} | errors(means, heads.unit)
+
+
+def measure(
+    heads: RewardHeads,
+    world: WorldModel,
+    chunk: Batch,
+    labels: Float[Array, "K P B T"],
+    key: PRNGKeyArray,
+) -> Metrics:
+    """The errors of every head on a chunk [K, B, T], from which nothing is learned."""
+    feature = _features(world, chunk, jnp.int32(0), key)
+
+    def one(x: tuple[Array, Array, Array]) -> Metrics:
+        feature, labels, is_first = x
+        targets = labels / jnp.broadcast_to(heads.unit[:, None, None], labels.shape)
+        sums: Metrics = jax.vmap(
+            lambda head, excess, target: loss(head, excess, feature, target, ~is_first)[1]
+        )(heads.learner.model, heads.excess, targets)
+        return sums
+
+    sums = jax.lax.map(one, (feature, labels, chunk.is_first))
+    return errors({name: value.mean(0) for name, value in sums.items()}, heads.unit)
+
+
+def _features(
+    world: WorldModel, chunk: Batch, step_index: Int[Array, ""], key: PRNGKeyArray
+) -> Float[Array, "K B T F"]:
+    """What the heads read; the batch of step i draws its z from `fold_in(key, i)`."""
+    count = chunk.is_first.shape[0]
+    keys = jax.vmap(lambda index: jax.random.fold_in(key, index))(step_index + jnp.arange(count))
+    return posteriors(world, chunk, keys).feature
 
 
 def errors(means: Metrics, unit: Float[Array, " P"]) -> Metrics:
-    """Metrics with the summed errors divided by their numbers of rows; 0 where there were none."""
-    rest = {name: means[name] for name in ("loss", "grad_norm", "skipped")}
+    """The summed errors divided by their numbers of rows; 0 where there were none."""
     rows = means["rewarding"] + means["other"]
-    return rest | {
+    return {
         "rewarding_rows": means["rewarding"] / jnp.maximum(rows, 1.0),
         "error_rewarding": unit * means["rewarding_error"] / jnp.maximum(means["rewarding"], 1e-6),
         "error_other": unit * means["other_error"] / jnp.maximum(means["other"], 1e-6),
