@@ -34,22 +34,21 @@ def reach(discount: Float[Array, "H *B N"], alive: Float[Array, " N"]) -> Float[
 
 
 class RunningScale(eqx.Module):
-    """The level and the spread of a stream of batches, over about the last 1 / (1 - decay) of them."""
+    """The level and the spread of a stream, over about the last 1 / (1 - decay) updates."""
 
     mean: Float[Array, "*P"]
     square: Float[Array, "*P"]
-    variance: Float[Array, "*P"]  # within batches: a level that moves from batch to batch is no spread
     weight: Float[Array, "*P"]
 
     @classmethod
     def create(cls) -> RunningScale:
-        return cls(*jnp.zeros(4))
+        return cls(*jnp.zeros(3))
 
     def update(self, values: Float[Array, "..."], decay: float = 0.99) -> RunningScale:
         """The scale after seeing these values; the same scale if one of them is not finite."""
         values = jax.lax.stop_gradient(values)
         square = jnp.square(values).mean()
-        seen = RunningScale(values.mean(), square, values.var(), jnp.ones(()))
+        seen = RunningScale(values.mean(), square, jnp.ones(()))
         usable = jnp.isfinite(square)
         return jax.tree.map(
             lambda old, new: jnp.where(usable, decay * old + (1.0 - decay) * new, old), self, seen
@@ -66,12 +65,14 @@ class RunningScale(eqx.Module):
 
     @property
     def std(self) -> Float[Array, "*P"]:
-        """The standard deviation within a batch; never below 1e-8, nor a thousandth of `rms`.
+        """The standard deviation of the whole stream, so that a level that moves adds to it; never below 1e-8, nor a
+        thousandth of `rms`.
 
         Below that the difference of two float32 numbers is rounding, and to divide by it would make noise of rewards.
         """
-        least = jnp.maximum(1e-6 * self._unbiased(self.square), 1e-16)
-        return jnp.sqrt(jnp.maximum(self._unbiased(self.variance), least))
+        square = self._unbiased(self.square)
+        variance = square - jnp.square(self.average)
+        return jnp.sqrt(jnp.maximum(variance, jnp.maximum(1e-6 * square, 1e-16)))
 
     @property
     def rms(self) -> Float[Array, "*P"]:
