@@ -13,6 +13,23 @@ from cascade.metrics.aggregate import mean_interval
 ROOT = Path(__file__).parents[1]
 
 
+def demo_table(document: dict[str, Any]) -> str:
+    """What the demo's runs found, seed by seed: coverage after each deployment, the goal, and the policy's success."""
+    lines = [
+        "| | room covered after each deployment, % | episodes that found the goal | zero-shot success, % |",
+        "|---|---|---:|---:|",
+    ]
+    for name, run in document["runs"].items():
+        found = run["metrics"]
+        for seed, values in found["coverage"].items():
+            coverage = ", ".join(f"{100 * value:.1f}" for value in values)
+            goals, success = (
+                found[metric][seed][-1] for metric in ("rewarding_episodes@reward", "success@reward")
+            )
+            lines.append(f"| {name} | {coverage} | {goals:.0f} | {100 * success:.0f} |")
+    return "\n".join(lines) + "\n"
+
+
 def short_runs_table(document: dict[str, Any]) -> str:
     """Speeds and curves of the short runs."""
     lines = [

@@ -24,6 +24,7 @@ TABLES: dict[str, dict[str, Table]] = {
         "benchmarks/gpu_families.json": speed.families_table,
     },
     "README.md": {
+        "results/demo.json": results.demo_table,
         "results/fourrooms.json": results.comparison_table,
         "results/multiroom.json": results.comparison_table,
     },
@@ -38,6 +39,7 @@ TABLES: dict[str, dict[str, Table]] = {
         "results/members.json": results.members_table,
         "results/population.json": results.ablations_table,
         "results/short_runs.json": results.short_runs_table,
+        "results/demo_seeds.json": results.demo_table,
     },
 }
 """Which records are shown on which page, and how."""

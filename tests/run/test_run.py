@@ -174,6 +174,13 @@ def test_fresh_explorers_begin_anew(whole, tmp_path):
     assert any(not np.array_equal(weights(run)[name], weights(warm)[name]) for name in names)
 
 
+def test_scales_forget_the_model_as_it_was(whole):
+    """After two times 16 steps they have seen the last 16, each of which counts a hundredth."""
+    found = weights(whole)
+    for term in ("gain", "diversity"):
+        np.testing.assert_allclose(found[f"explorers.scales.{term}.weight"], 1.0 - 0.99**16, rtol=1e-4)
+
+
 def test_the_first_deployment_may_have_odds_of_its_own_in_every_episode(whole, tmp_path):
     def first(name: str, **changes) -> np.ndarray:
         run = cascade.run(tiny(model_steps=0, explorer_steps=0, **changes), tmp_path / name)

@@ -139,9 +139,9 @@ class Loop:
         if self.state.explorers is None:
             return
         k, steps = self.at.deployment, self.config.explorer_steps
-        if self.config.explore.begin == "fresh" and self.at.step == 0 and k > 0:
-            fresh = state.create_explorers(self.spec, self.config, self.keys, k)
-            self.state = State(self.state.models, fresh)
+        if self.at.step == 0 and k > 0:
+            explorers = state.begin_again(self.state.explorers, self.spec, self.config, self.keys, k)
+            self.state = State(self.state.models, explorers)
         samplers, keys = self._data(), folded(self.keys, EXPLORE, k)
         size, config = steps_per_call(self.spec, steps), state.explore_config(self.config)
         offset = self.config.model_steps + self.config.settling_steps

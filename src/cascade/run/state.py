@@ -8,6 +8,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
@@ -60,7 +61,7 @@ class Position:
 
 def seed_keys(seeds: tuple[int, ...]) -> Key[Array, " S"]:
     """The root key of each seed."""
-    return jax.vmap(jax.random.key)(jax.numpy.array(seeds, "uint32"))
+    return jax.vmap(jax.random.key)(jnp.array(seeds, "uint32"))
 
 
 def folded(keys: Key[Array, " S"], *data: int) -> Key[Array, " S"]:
@@ -90,6 +91,15 @@ def create_explorers(spec: EnvSpec, config: RunConfig, keys: Key[Array, " S"], d
     return jax.vmap(lambda key: population.create(config.world, spec.action, explore, key=key))(
         folded(keys, EXPLORERS, deployment)
     )
+
+
+def begin_again(
+    explorers: Population, spec: EnvSpec, config: RunConfig, keys: Key[Array, " S"], deployment: int
+) -> Population:
+    """New explorers, or those there were, whose scales forget what they saw in the model as it was before."""
+    if config.explore.begin == "fresh":
+        return create_explorers(spec, config, keys, deployment)
+    return Population(explorers.agents, jax.tree.map(jnp.zeros_like, explorers.scales))
 
 
 def of_seed(tree: Any, index: int) -> Any:
