@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def demo_table(document: dict[str, Any]) -> str:
-    """What the demo's runs found, seed by seed: coverage after each deployment, the goal, and the policy's success."""
+    """What the demo's runs found: coverage after each deployment, the goal, and the policy's success."""
     lines = [
         "| | room covered after each deployment, % | episodes that found the goal | zero-shot success, % |",
         "|---|---|---:|---:|",
