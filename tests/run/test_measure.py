@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+from cascade.cli.tables import by_deployment
 from cascade.config import DeployConfig, EnvConfig, MeasureConfig, RunConfig, WorldConfig
 from cascade.data.journal import Journal
 from cascade.data.store import Store
@@ -102,6 +103,16 @@ def test_results_replace_what_says_the_same_and_survive_reopening(tmp_path):
     ]
     assert again.about == {"method": "cascade"}
     assert [phase["seconds"] for phase in again.phases] == [3.5]
+
+
+def test_a_measure_that_is_no_number_is_null_and_the_table_leaves_it_out(tmp_path):
+    results = Results.open(tmp_path / "results.json")
+    results.add([record(0, 0, "coverage", np.inf), record(1, 0, "coverage", 0.5)])
+    results.add([record(0, 0, "success", np.float32("nan"), "reward")])
+    records = Results.open(tmp_path / "results.json").records
+    assert [item["value"] for item in records] == [None, None, 0.5]
+    columns = by_deployment({"cascade": records}).columns
+    assert [list(column.cells) for column in columns] == [["cascade"], ["1"], ["50.0%"], ["-"]]
 
 
 def test_results_of_two_processes_are_both_kept(tmp_path):

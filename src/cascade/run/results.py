@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,18 @@ Record = dict[str, Any]
 
 
 def record(seed: int, deployment: int, metric: str, value: Any, task: str | None = None) -> Record:
-    return {"seed": seed, "deployment": deployment, "metric": metric, "task": task, "value": float(value)}
+    """One number, or None where what was measured is none."""
+    value = plain(float(value))
+    return {"seed": seed, "deployment": deployment, "metric": metric, "task": task, "value": value}
+
+
+def plain(value: Any) -> Any:
+    """A document as JSON has it: a number that is not finite is null, however deep it lies."""
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def explorer_records(seeds: Sequence[int], deployment: int, metrics: Mapping[str, Any]) -> list[Record]:
