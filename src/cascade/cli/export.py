@@ -44,7 +44,7 @@ class Export:
         from cascade.data.minari import export
         from cascade.run.api import open_run
 
-        run = open_run(self.run_folder)
+        run = open_run(self.run_folder, say)
         store = run.store(self.seed)
         name = self.id or default_id(run, self.seed)
         path = export(store, self.out, name, self.task)

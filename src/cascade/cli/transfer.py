@@ -58,7 +58,7 @@ class Transfer:
 
         if self.every and self.deployment is not None:
             raise SettingError("--every", "given", "either --every or --deployment")
-        run = open_run(self.run_folder)
+        run = open_run(self.run_folder, say)
         tasks = self._tasks(run)
         chosen = run.deployments if self.every else [self.deployment]
         outcomes = []

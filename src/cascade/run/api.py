@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,9 @@ from cascade.explore.player import Player
 from cascade.explore.policy import PopulationPolicy
 from cascade.presets import preset as find_preset
 from cascade.run import initial, snapshot, state
+from cascade.run.cache import keep_compiled_programs
 from cascade.run.devices import Spread
+from cascade.run.fitting import refuse_misfits
 from cascade.run.folder import Folder
 from cascade.run.lesson import Report
 from cascade.run.log import load_wandb
@@ -158,9 +160,13 @@ def groups(spec: EnvSpec, seeds: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [(seed,) for seed in seeds] if is_convolutional(spec) else [seeds]
 
 
-def open_run(path: Path | str) -> Run:
-    """A run that was started before, whether it has ended or not."""
-    folder = Folder(Path(path))
+def open_run(path: Path | str, note: Callable[[str], None] = warnings.warn) -> Run:
+    """A run that was started before, whether it has ended or not; `note` is told what a person should know."""
+    keep_compiled_programs(note)
+    return _stored(Folder(Path(path)))
+
+
+def _stored(folder: Folder) -> Run:
     started = folder.read()
     return Run(folder.path, started.config, started.seeds, started.preset)
 
@@ -192,7 +198,7 @@ def run(
     if wandb:
         load_wandb()
     folder, watch = Folder(Path(out)), watch or Silent()
-    enable_compilation_cache()
+    keep_compiled_programs(watch.note)
     with folder.locked():
         spec = spec_of(config.env)
         fresh = not folder.exists
@@ -200,6 +206,7 @@ def run(
             folder.check(config, chosen, allow_changes)
         if fresh or allow_changes:
             try_out(config, spec, chosen, fresh)
+            refuse_misfits(folder, config, spec, groups(spec, chosen))
             folder.start(config, chosen, name, spec)
         about = {"preset": name, "method": config.method, "environment": spec.name}
         results = Results.open(folder.results, about)
@@ -212,7 +219,7 @@ def run(
                     raise Interrupted(str(stopped), asked.number or 2) from None
                 finally:
                     loop.close()
-    return open_run(folder.path)
+    return _stored(folder)
 
 
 def try_out(config: RunConfig, spec: EnvSpec, seeds: tuple[int, ...], fresh: bool) -> None:
@@ -241,18 +248,3 @@ def changed(config: Any, changes: Mapping[str, Any], prefix: str = "") -> Any:
             else value
         )
     return replace(config, **values)
-
-
-def enable_compilation_cache() -> None:
-    """Keep compiled programs in the user's own cache folder. They are trusted code, so nowhere that is shared."""
-    chosen = getattr(jax.config, "jax_compilation_cache_dir", None)
-    if chosen or os.environ.get("CASCADE_COMPILATION_CACHE") == "off":
-        return
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    folder = Path(home) / "cascade" / "jax"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise CascadeError(f"{folder}: cannot keep compiled programs here ({error.strerror})") from None
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

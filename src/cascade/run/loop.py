@@ -24,6 +24,7 @@ from cascade.errors import CascadeError
 from cascade.explore.policy import PopulationPolicy
 from cascade.run import checkpoint, initial, snapshot, state
 from cascade.run.devices import Spread
+from cascade.run.fitting import plan_of
 from cascade.run.folder import Folder
 from cascade.run.log import Log
 from cascade.run.measure import measure, measuring
@@ -91,8 +92,8 @@ class Loop:
 
     def deploy(self) -> None:
         """Every seed's explorers collect; the first time they act at random, or a dataset takes their place."""
-        k, deploy = self.at.deployment, self.config.deploy
-        self.watch.phase(self.at, deploy.steps * len(self.seeds))
+        k = self.at.deployment
+        self.watch.phase(self.at, self.config.deploy.steps * len(self.seeds))
         roots = {seed: self.folder.data(seed) for seed in self.seeds}
         todo = [seed for seed, root in roots.items() if not deployment_folder(root, k).exists()]
         beginning = initial.POLICIES.get(self.config.initial)
@@ -101,9 +102,7 @@ class Loop:
                 if note := initial.copy(self.config.initial, roots[seed], self.spec, seed):
                     self.watch.note(note)
             return
-        # The first deployment is the same for every method.
-        population = 1 if k == 0 else self.config.population
-        plans = {seed: Plan.of(deploy, seed=seed, deployment=k, population=population) for seed in todo}
+        plans = {seed: plan_of(self.config, seed, k) for seed in todo}
         with self._environments(plans) as envs:
             for seed, plan in plans.items():
                 i = self.seeds.index(seed)
@@ -286,8 +285,7 @@ class Loop:
             "seconds": self.seconds + now - self._began,
             "data": data,
         }
-        tree = {"state": self.state, "keys": jax.vmap(jax.random.key_data)(self.keys)}
-        self.checkpoints.save(tree, meta)
+        self.checkpoints.save(state.saved(self.state, self.keys), meta)
         self._saved = time.monotonic()
 
     def _restore(self) -> None:
@@ -300,13 +298,7 @@ class Loop:
                     f"{store.path}: these are not the data that the checkpoint was trained on; put them back, or "
                     "start again with another --out"
                 )
-        like = jax.eval_shape(
-            lambda: {
-                "state": state.create(self.spec, self.config, self.keys),
-                "keys": jax.vmap(jax.random.key_data)(self.keys),
-            }
-        )
-        tree = self.checkpoints.restore(like)
+        tree = self.checkpoints.restore(state.blueprint(self.spec, self.config, self.keys))
         self.state, self.seconds = tree["state"], float(meta["seconds"])
         self.keys = jax.vmap(lambda data: jax.random.wrap_key_data(data))(tree["keys"])
         self.at = Position(meta["deployment"], meta["phase"], meta["step"])
