@@ -16,11 +16,11 @@ from cascade.deploy.ledger import Ledger
 from cascade.envs import spec_of
 from cascade.errors import CascadeError, SettingError
 from cascade.report.series import METRICS
-from cascade.run import initial, loop, train
+from cascade.run import initial, loop, snapshot, train
 from cascade.run.api import Run, groups
 from cascade.run.fitting import plan_of, refuse_misfits
 from cascade.run.folder import Folder
-from cascade.run.signals import Interrupted, listening
+from cascade.run.signals import Interrupted, heed, listening
 from cascade.run.state import PHASES
 from cascade.specs import ArraySpec, Episode, EpisodeKey
 
@@ -109,6 +109,35 @@ def test_a_run_told_to_stop_saves_and_ends_as_if_it_had_not_been(phase, deployme
     for seed in SEEDS:
         assert same(weights(again, seed), weights(whole, seed))
     assert again.results == whole.results
+
+
+def test_told_to_stop_in_the_middle_of_measuring_it_measures_anew(tmp_path, monkeypatch):
+    config = tiny(method="random", model_steps=0, deployments=1)
+    whole = cascade.run(config, tmp_path / "whole")
+    write = snapshot.write
+
+    def write_and_be_told(*args):
+        write(*args)
+        signal.raise_signal(signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshot, "write", write_and_be_told)
+        with pytest.raises(Interrupted, match="stopped at deployment 0, measure step 0 and saved") as stopped:
+            cascade.run(config, tmp_path / "run")
+    assert stopped.value.code == 128 + signal.SIGTERM
+    assert cascade.run(config, tmp_path / "run").results == whole.results
+
+
+def test_what_is_interrupted_has_the_code_of_the_signal_that_came():
+    def told(number):
+        with listening() as asked:
+            signal.raise_signal(number)
+            heed(asked, "working")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with pytest.raises(Interrupted, match="stopped while working") as stopped:
+            told(number)
+        assert stopped.value.code == 128 + number
 
 
 def test_a_second_ctrl_c_stops_at_once():

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from cascade.cli.output import console, print_json, say
 from cascade.config import TransferConfig
-from cascade.errors import CascadeError, SettingError
+from cascade.errors import SettingError
 
 if TYPE_CHECKING:
     from cascade.run.api import Run
@@ -54,7 +54,7 @@ class Transfer:
     def run(self) -> None:
         """Transfer, and show what came of it."""
         from cascade.run.api import open_run
-        from cascade.run.signals import listening
+        from cascade.run.signals import Interrupted, listening
 
         if self.every and self.deployment is not None:
             raise SettingError("--every", "given", "either --every or --deployment")
@@ -67,7 +67,7 @@ class Transfer:
                 for seed in run.seeds:
                     outcomes.append(self._one(run, seed, deployment, tasks, bar, asked))
                     if asked():
-                        raise CascadeError(
+                        raise Interrupted(
                             "stopped; what was finished is kept, and the same command starts over"
                         )
         tell(outcomes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -30,11 +30,11 @@ from cascade.run.lesson import Report
 from cascade.run.log import load_wandb
 from cascade.run.loop import Loop
 from cascade.run.results import Record, Results
-from cascade.run.signals import Interrupted, Stop, listening
+from cascade.run.signals import Stop, listening
 from cascade.run.snapshot import Snapshot
 from cascade.run.train import is_convolutional
 from cascade.run.transfer import Outcome, transfer
-from cascade.run.watching import Watch
+from cascade.run.watching import Note, Watch
 from cascade.specs import EnvSpec
 from cascade.types import Policy
 from cascade.world.model import WorldModel
@@ -160,7 +160,7 @@ def groups(spec: EnvSpec, seeds: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [(seed,) for seed in seeds] if is_convolutional(spec) else [seeds]
 
 
-def open_run(path: Path | str, note: Callable[[str], None] = warnings.warn) -> Run:
+def open_run(path: Path | str, note: Note = warnings.warn) -> Run:
     """A run that was started before, whether it has ended or not; `note` is told what a person should know."""
     keep_compiled_programs(note)
     return _stored(Folder(Path(path)))
@@ -215,8 +215,6 @@ def run(
                 loop = Loop(folder, config, spec, group, results, watch, asked, wandb)
                 try:
                     loop.run()
-                except Interrupted as stopped:
-                    raise Interrupted(str(stopped), asked.number or 2) from None
                 finally:
                     loop.close()
     return _stored(folder)

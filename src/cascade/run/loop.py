@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import jax
@@ -64,6 +65,7 @@ class Loop:
     ):
         self.folder, self.config, self.spec, self.seeds = folder, config, spec, seeds
         self.results, self.watch, self.stop = results, watch, stop
+        self.note_once = cache(watch.note)  # what cannot be drawn is mostly the same every time
         self.keys, self.spread = state.seed_keys(seeds), Spread(config, len(seeds))
         self.checkpoints = checkpoint.Checkpoints(folder.checkpoints(seeds))
         self.at, self.seconds = Position(), 0.0
@@ -166,14 +168,13 @@ class Loop:
         self.watch.phase(self.at, len(self.seeds))
         with measuring(self.config) as envs:
             for i, seed in enumerate(self.seeds):
-                if self.stop():
-                    self._interrupt()
                 learned = snapshot.take(of_seed(self.state, i))
                 snapshot.write(self.folder.snapshot(seed, k), learned)
-                policy, note = self.policy(i), None if k or i else self.watch.note  # the same every time
-                self.results.add(
-                    measure(self.folder, self.config, seed, k, policy, learned.world, envs, note)
-                )
+                job = (self.folder, self.config, seed, k, self.policy(i), learned.world, envs)
+                try:
+                    self.results.add(measure(*job, self.note_once, self.stop))
+                except Interrupted:  # measures are taken anew when the run goes on
+                    self._interrupt()
                 self.watch.step(self.at.at(i + 1), {})
 
     def policy(self, index: int) -> Policy:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
+from cascade.errors import CascadeError
+from cascade.run.signals import Interrupted
 from cascade.run.state import Position
+
+Note = Callable[[str], None]
+"""Is told one line that a person should read."""
 
 
 @runtime_checkable
@@ -19,3 +26,16 @@ class Watch(Protocol):
 
     def note(self, text: str) -> None:
         """One line that a person should read."""
+
+
+@contextmanager
+def looking(what: str, note: Note | None) -> Iterator[None]:
+    """What is only looked at ends no run: if anything goes wrong, `note` is told that there is none of `what`."""
+    try:
+        yield
+    except Interrupted:
+        raise
+    except Exception as error:
+        if note is not None:
+            cause = str(error) if isinstance(error, CascadeError) else f"{type(error).__name__}: {error}"
+            note(f"no {what}: {cause}")
