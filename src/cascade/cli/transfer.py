@@ -90,7 +90,7 @@ class Transfer:
     ) -> "Outcome":
         k = run.resolve(deployment)
         report = bar.reporter(f"deployment {k + 1}, seed {seed}")
-        return run.transfer(tasks, seed, k, report=report, stop=stop, **vars(self.config))
+        return run.transfer(tasks, seed, k, report=report, stop=stop, note=say, **vars(self.config))
 
 
 def prepare(args: Sequence[str]) -> Transfer | None:

@@ -110,6 +110,17 @@ class Checkpoints:
             ) from error
 
 
+def trained_on(folder: Path, seed: int) -> list[str]:
+    """The stored data that the newest commit was trained on, as `Store.contents` names them; empty without one."""
+    if not folder.exists():
+        return []
+    checkpoints = Checkpoints(folder, read_only=True)
+    try:
+        return [] if checkpoints.latest is None else list(checkpoints.meta()["data"][str(seed)])
+    finally:
+        checkpoints.close()
+
+
 def named_leaves(tree: Any) -> dict[str, Any]:
     """Every leaf under the path that leads to it."""
     flat, _ = jax.tree_util.tree_flatten_with_path(tree)

@@ -275,16 +275,12 @@ class Loop:
     def save(self) -> None:
         """Commit everything: what was learned, the keys, where this stands, and which data it has seen."""
         now = time.monotonic()
-        data = {
-            str(seed): [item.path.name + " " + item.digest for item in self.folder.store(seed).deployments]
-            for seed in self.seeds
-        }
         meta = {
             "deployment": self.at.deployment,
             "phase": self.at.phase,
             "step": self.at.step,
             "seconds": self.seconds + now - self._began,
-            "data": data,
+            "data": {str(seed): self.folder.store(seed).contents for seed in self.seeds},
         }
         self.checkpoints.save(state.saved(self.state, self.keys), meta)
         self._saved = time.monotonic()
@@ -293,8 +289,8 @@ class Loop:
         meta = self.checkpoints.meta()
         for seed in self.seeds:
             store = self.folder.store(seed, verify=True)
-            there = [item.path.name + " " + item.digest for item in store.deployments]
-            if there[: len(meta["data"][str(seed)])] != meta["data"][str(seed)]:
+            trained = meta["data"][str(seed)]
+            if store.contents[: len(trained)] != trained:
                 raise CascadeError(
                     f"{store.path}: these are not the data that the checkpoint was trained on; put them back, or "
                     "start again with another --out"

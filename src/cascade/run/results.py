@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cascade.data.files import one_writer, read_json, write_json
-from cascade.errors import disk_errors
+from cascade.data.files import Unusable, one_writer, read_json, write_json
+from cascade.errors import CascadeError, disk_errors
 
 FORMAT = 1
 Record = dict[str, Any]
@@ -67,7 +67,13 @@ class Results:
         """What is there, or nothing yet."""
         if not path.exists():
             return cls(path, about or {})
-        document = read_json(path)
+        try:
+            document = read_json(path)
+        except Unusable as error:
+            raise CascadeError(
+                f"{path}: cannot be used ({error}); restore it from a copy, or move it aside to go on with a new "
+                "one, which begins empty"
+            ) from None
         records, phases = document.pop("records"), document.pop("phases")
         document.pop("format")
         return cls(path, document | (about or {}), records, phases)
