@@ -15,6 +15,7 @@ import tyro
 
 from cascade.cli import main
 from cascade.cli.main import COMMANDS
+from cascade.cli.progress import Quiet
 
 PACKAGE = Path(__file__).parents[1] / "src" / "cascade"
 SETTINGS = [*sorted(PACKAGE.glob("config/*.py")), *sorted(PACKAGE.glob("cli/*.py"))]
@@ -54,6 +55,11 @@ def test_ctrl_c_where_nobody_listens_is_one_line(capsys, monkeypatch):
     monkeypatch.setattr(COMMANDS["report"], "run", interrupted)
     code, _, said = stopped(capsys, "report", "somewhere")
     assert (code, said) == (130, "cascade: interrupted; what was finished before is kept")
+
+
+def test_notes_are_told_as_they_are(capsys):
+    Quiet().note("give it a render() that returns uint8 [height, width, 3]")
+    assert "uint8 [height, width, 3]" in capsys.readouterr().err
 
 
 def test_whatever_is_printed_meanwhile_the_document_is_alone_on_stdout():

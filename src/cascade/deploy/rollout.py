@@ -16,7 +16,7 @@ from cascade.deploy.rows import Rows
 from cascade.envs import Vectoriser, opened
 from cascade.envs.protocol import Environment
 from cascade.envs.vectorise import LaneGroup
-from cascade.errors import CascadeError
+from cascade.errors import CascadeError, cause_of
 from cascade.specs import Episode, EpisodeKey
 from cascade.types import Policy
 
@@ -86,6 +86,6 @@ def _drawn(world: Environment) -> np.ndarray:
         raise
     except Exception as error:
         raise CascadeError(
-            f"{world.spec.name}: cannot draw itself ({type(error).__name__}: {error}); give it a render() that "
+            f"{world.spec.name}: cannot draw itself ({cause_of(error)}); give it a render() that "
             "returns uint8 [height, width, 3]"
         ) from error

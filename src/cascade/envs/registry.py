@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 
 from cascade.config import EnvConfig
 from cascade.envs.protocol import Environment, Paced
-from cascade.errors import CascadeError, MissingExtra, SettingError, did_you_mean
+from cascade.errors import CascadeError, MissingExtra, SettingError, cause_of, did_you_mean
 from cascade.specs import EnvSpec
 
 ENTRY_POINTS = "cascade.environments"
@@ -73,8 +73,7 @@ def opened(config: EnvConfig) -> Iterator[Environment]:
     except CascadeError:
         raise
     except Exception as error:
-        cause = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
-        raise CascadeError(f"env.id {config.id}: failed ({cause}); mend the environment") from error
+        raise CascadeError(f"env.id {config.id}: failed ({cause_of(error)}); mend the environment") from error
 
 
 def spec_of(config: EnvConfig) -> EnvSpec:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
-from cascade.errors import CascadeError
+from cascade.errors import CascadeError, cause_of
 from cascade.run.signals import Interrupted
 from cascade.run.state import Position
 
@@ -37,5 +37,4 @@ def looking(what: str, note: Note | None) -> Iterator[None]:
         raise
     except Exception as error:
         if note is not None:
-            cause = str(error) if isinstance(error, CascadeError) else f"{type(error).__name__}: {error}"
-            note(f"no {what}: {cause}")
+            note(f"no {what}: {error if isinstance(error, CascadeError) else cause_of(error)}")
