@@ -67,9 +67,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except CascadeError as error:
         console.print(f"[bold red]cascade:[/] {escape(str(error))}", soft_wrap=True)
         sys.exit(error.code)
-    except (
-        KeyboardInterrupt
-    ):  # before anybody listens, in a command that has nothing to save, or the second one
+    except KeyboardInterrupt:  # where nobody listens for it, or for the second time
         console.print("[bold red]cascade:[/] interrupted; what was finished before is kept")
         sys.exit(128 + signal.SIGINT)
     except BrokenPipeError:  # whoever read our words has heard enough, as `head` does
