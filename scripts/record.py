@@ -33,7 +33,8 @@ def by_metric(run: Run) -> dict[str, dict[str, list[float | None]]]:
     for item in run.results:
         name = item["metric"] + (f"@{item['task']}" if item["task"] else "")
         values = found.setdefault(name, {}).setdefault(str(item["seed"]), [None] * (last + 1))
-        values[item["deployment"]] = float(f"{item['value']:.6g}")
+        if item["value"] is not None:
+            values[item["deployment"]] = float(f"{item['value']:.6g}")
     return found
 
 

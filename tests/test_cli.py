@@ -15,6 +15,7 @@ import tyro
 
 from cascade.cli import main
 from cascade.cli.main import COMMANDS
+from cascade.cli.progress import Quiet
 
 PACKAGE = Path(__file__).parents[1] / "src" / "cascade"
 SETTINGS = [*sorted(PACKAGE.glob("config/*.py")), *sorted(PACKAGE.glob("cli/*.py"))]
@@ -45,6 +46,38 @@ def test_help_lists_every_command_with_a_sentence(capsys):
     for name, command in COMMANDS.items():
         first = " ".join((command.__doc__ or "").split())[:40]
         assert f"{name} {first}" in text
+
+
+def test_ctrl_c_where_nobody_listens_is_one_line(capsys, monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(COMMANDS["report"], "run", interrupted)
+    code, _, said = stopped(capsys, "report", "somewhere")
+    assert (code, said) == (130, "cascade: interrupted; what was finished before is kept")
+
+
+def test_notes_are_told_as_they_are(capsys):
+    Quiet().note("give it a render() that returns uint8 [height, width, 3]")
+    assert "uint8 [height, width, 3]" in capsys.readouterr().err
+
+
+def test_whatever_is_printed_meanwhile_the_document_is_alone_on_stdout():
+    noisy = """
+import os
+from cascade.cli.main import COMMANDS, main
+run = COMMANDS["presets"].run
+def noisy(self):
+    print("a world")
+    os.system("echo its process")
+    run(self)
+COMMANDS["presets"].run = noisy
+main(["presets", "--json"])
+print("after")
+"""
+    document, _, rest = fresh(noisy).rpartition("}\n")
+    assert "demo" in json.loads(document + "}")
+    assert rest == "after\n"
 
 
 def settings_without_help(source: Path) -> list[str]:

@@ -47,6 +47,11 @@ def did_you_mean(near: Sequence[str]) -> str:
     return f" (did you mean {' or '.join(near)}?)" if near else ""
 
 
+def cause_of(error: BaseException) -> str:
+    """What went wrong elsewhere, in one line: the kind of error, and the first line of what it says."""
+    return f"{type(error).__name__}: {error}".strip().partition("\n")[0]
+
+
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
     """Turn a failed write under `path` into one clear line."""

@@ -148,6 +148,10 @@ def test_damage_is_named_and_the_rest_is_used(store: Store, damage, reason: str)
     assert len(opened.problems) == 1
     assert opened.message.count("\n") == 0
     assert "1 of 3 deployments excluded" in opened.message
+    assert (
+        opened.message
+        == f"{opened.trouble}; the rest is used, restore the named files from a copy or collect again"
+    )
     assert re.search(rf"deploy-001: {reason}", opened.message)
     assert opened.fields().rows == 30 + 16
     opened.fields().obs["image"].read()

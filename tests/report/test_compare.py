@@ -1,9 +1,15 @@
 """Comparisons: who is grouped with whom, and numbers that agree with the measures they come from."""
 
+import csv
+import json
+
 import numpy as np
 import pytest
+from synthetic_run import write_run
 
+from cascade.errors import SettingError
 from cascade.metrics.aggregate import iqm, mann_whitney, paired_difference, probability_of_improvement
+from cascade.report.build import build, short_names
 from cascade.report.compare import Member, compare, group
 from cascade.report.style import COLORS, group_colors
 
@@ -51,6 +57,35 @@ def test_other_settings_or_the_same_seed_stay_apart():
     assert [g.records for g in groups] == [member("a", "cascade", A).records] * 2
     groups = group([member("a", "cascade", A), member("b", "cascade", A)])
     assert [g.label for g in groups] == ["CASCADE (a)", "CASCADE (b)"]
+
+
+@pytest.mark.parametrize("sweeps", [("old", "new"), ("old", "new", "newer")])
+def test_runs_of_the_same_name_in_several_sweeps_are_all_compared(sweeps, tmp_path):
+    """Settings differ, so that none is pooled with another."""
+    paths = [tmp_path / sweep / "cascade" for sweep in sweeps]
+    for number, path in enumerate(paths):
+        write_run(path, levels=2, steps=60, seeds=(0,), deployments=1)
+        info = json.loads((path / "run.json").read_text())
+        (path / "run.json").write_text(
+            json.dumps(info | {"settings": info["settings"] | {"model_steps": number}})
+        )
+    built = build(paths, tmp_path / "out")
+    assert built.runs == [f"{sweep}/cascade" for sweep in sweeps]
+    assert set(built.records) == {f"CASCADE ({sweep}/cascade)" for sweep in sweeps}
+    with (tmp_path / "out/figures/compare/seeds.csv").open(newline="") as file:
+        methods = {row["method"] for row in csv.DictReader(file)}
+    assert methods == set(built.records)
+
+
+def test_names_are_as_long_as_they_must_be(tmp_path):
+    def names(*paths):
+        return short_names([tmp_path / path for path in paths])
+
+    assert names("a/cascade", "b/random") == ["cascade", "random"]
+    assert names("a/cascade", "b/cascade", "b/random") == ["a/cascade", "b/cascade", "random"]
+    assert names("x/a/run", "y/a/run", "y/b/run") == ["x/a/run", "y/a/run", "b/run"]
+    with pytest.raises(SettingError, match=r"RUN: got '.*/a/run', expected every run once"):
+        names("a/run", "b/../a/run")
 
 
 def test_environments_are_not_mixed():

@@ -48,6 +48,17 @@ def test_a_recorded_success_is_not_overwritten(tmp_path):
     assert [r["value"] for r in read_run(folder).records if r["metric"] == "success"] == [0.125]
 
 
+def test_a_value_that_is_no_number_is_left_out(tmp_path):
+    folder = write_run(tmp_path / "run", levels=2, steps=20, seeds=(0,), deployments=1)
+    results = json.loads((folder / "results.json").read_text())
+    odd = {"seed": 0, "deployment": 0, "metric": "information_gain", "task": None, "value": None}
+    others = [item for item in results["records"] if item["metric"] != odd["metric"]]
+    (folder / "results.json").write_text(json.dumps(results | {"records": [*others, odd]}))
+    found = read_run(folder)
+    assert (len(others) > 0, found.notes) == (True, [])
+    assert odd["metric"] not in {table.metric for table in tables(found.records)}
+
+
 def broken(folder, what):
     """A folder that is no run in some way, and words that the refusal must have."""
     if what == "absent":

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import signal
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 from cascade.cli import main
 from cascade.cli.main import parse
 from cascade.presets import preset
-from cascade.run.api import open_run
+from cascade.run.api import Run, open_run
+from cascade.run.transfer import Outcome
 
 TINY = (
     *("--smoke", "--env", "probe:chain", "--env.observation", "auto", "--env.time-limit", "8"),
@@ -134,6 +136,18 @@ def test_mistakes_are_one_line(swept, tmp_path, capsys):
     assert "deployment: got 9, expected one of 0, 1" in fails(capsys, 2, "transfer", run, "--deployment", "9")
     assert "not a run of cascade" in fails(capsys, 1, "transfer", str(tmp_path))
     assert "deploy.steps: got 0" in fails(capsys, 2, "run", "demo", "--deploy.steps", "0")
+
+
+def test_a_transfer_that_is_told_to_stop_exits_as_a_run_does(swept, capsys, monkeypatch):
+    def told(self, tasks, *args, **kwargs):
+        signal.raise_signal(signal.SIGTERM)
+        return Outcome(0, 1, {}, self.settings.transfer, interrupted=True)
+
+    monkeypatch.setattr(Run, "transfer", told)
+    with pytest.raises(SystemExit) as stopped:
+        main(["transfer", str(swept / "cascade")])
+    assert stopped.value.code == 128 + signal.SIGTERM
+    assert "the same command starts over" in capsys.readouterr().err
 
 
 def test_settings_on_the_command_line_change_the_preset(capsys):

@@ -5,24 +5,28 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+from helpers import world_model
 
+from cascade.cli.tables import by_deployment
 from cascade.config import DeployConfig, EnvConfig, MeasureConfig, RunConfig, WorldConfig
 from cascade.data.journal import Journal
 from cascade.data.store import Store
 from cascade.deploy import RandomPolicy
-from cascade.envs import InProcess, spec_of
+from cascade.envs import InProcess, minigrid, spec_of
 from cascade.errors import SettingError
 from cascade.metrics import coverage
 from cascade.run.api import changed
 from cascade.run.measure import (
+    has_cells,
     held_out_episodes,
     held_out_starts,
-    level_map,
+    level_maps,
     sights,
     stored_measures,
     whereabouts,
 )
 from cascade.run.results import Results, record
+from cascade.run.signals import Interrupted
 from cascade.specs import ActionSpec, EnvSpec, Episode, EpisodeKey, ObservationSpec
 from cascade.world.model import WorldModel
 
@@ -67,9 +71,9 @@ def test_held_out_starts_are_the_same_for_all_and_can_be_others():
 
 
 def test_coverage_counts_cells_that_can_be_reached():
-    cells = level_map(ENV, CONFIG.measure)
-    assert cells.reachable.shape == (3, 19, 19)
-    assert cells.reachable.sum((1, 2)).tolist() == [260, 260, 260]
+    cells = level_maps(ENV, CONFIG.measure)
+    assert cells.shape == (3, 19, 19)
+    assert cells.sum((1, 2)).tolist() == [260, 260, 260]
     episodes = held_out_episodes(Spread(), CONFIG, seed=0)
     arrays = whereabouts(episodes, CONFIG, spec_of(ENV))
     stood = {(e.key.lane, *map(int, cell)) for e in episodes for cell in e.info["agent_pos"]}
@@ -77,7 +81,7 @@ def test_coverage_counts_cells_that_can_be_reached():
     assert coverage.coverage(arrays["visits"], arrays["reachable"]) == pytest.approx(expected)
     first = next(e for e in episodes if tuple(e.key) == (0, 1, 0))
     np.testing.assert_array_equal(arrays["paths"][0, 1, : len(first) + 1], first.info["agent_pos"])
-    assert level_map(replace(ENV, id="probe:chain"), CONFIG.measure) is None
+    assert not has_cells(replace(ENV, id="probe:chain"))
 
 
 @pytest.mark.parametrize("pictures", [0, 2])
@@ -102,6 +106,16 @@ def test_results_replace_what_says_the_same_and_survive_reopening(tmp_path):
     ]
     assert again.about == {"method": "cascade"}
     assert [phase["seconds"] for phase in again.phases] == [3.5]
+
+
+def test_a_measure_that_is_no_number_is_null_and_the_table_leaves_it_out(tmp_path):
+    results = Results.open(tmp_path / "results.json")
+    results.add([record(0, 0, "coverage", np.inf), record(1, 0, "coverage", 0.5)])
+    results.add([record(0, 0, "success", np.float32("nan"), "reward")])
+    records = Results.open(tmp_path / "results.json").records
+    assert [item["value"] for item in records] == [None, None, 0.5]
+    columns = by_deployment({"cascade": records}).columns
+    assert [list(column.cells) for column in columns] == [["cascade"], ["1"], ["50.0%"], ["-"]]
 
 
 def test_results_of_two_processes_are_both_kept(tmp_path):
@@ -132,6 +146,50 @@ def test_a_world_that_cannot_be_drawn_is_measured_without_films():
     assert "films" not in arrays
     assert len(notes) == 1
     assert "run_helpers:Dark: cannot draw itself (NotImplementedError" in notes[0]
+
+
+def test_a_world_that_fails_while_it_is_filmed_costs_the_films_alone():
+    config = replace(CONFIG, measure=replace(CONFIG.measure, levels=1, pictures=1))
+    episodes = held_out_episodes(Spread(), config, seed=0)
+    world, notes = world_model(spec_of(ENV)), []
+    broken = replace(config, env=replace(ENV, id="probe:faulty?start=fail"))
+    arrays = sights(episodes, broken, spec_of(ENV), world, notes.append)
+    assert list(arrays) == ["open_loop"]
+    (note,) = notes
+    assert note.startswith(
+        "no films of the explorers: env.id probe:faulty?start=fail: failed (RuntimeError: this"
+    )
+    with pytest.raises(Interrupted):
+        sights(episodes, config, spec_of(ENV), world, notes.append, stop=lambda: True)
+
+
+def test_without_maps_and_pictures_everything_else_is_measured(monkeypatch):
+    config = replace(CONFIG, measure=replace(CONFIG.measure, pictures=1))
+    episodes, notes = held_out_episodes(Spread(), config, seed=0), []
+    whole = whereabouts(episodes, config, spec_of(ENV))
+    monkeypatch.setattr(minigrid, "reachable_cells", lambda world: [][0])
+    monkeypatch.setattr(minigrid.MiniGrid, "render", lambda self: [][0])
+    arrays = whereabouts(episodes, config, spec_of(ENV), notes.append)
+    assert [note.split(":")[0] for note in notes] == [
+        "no maps of the held-out levels, nor coverage",
+        "no pictures of the held-out levels",
+    ]
+    assert arrays.keys() == {"visits", "paths", "distance"}
+    np.testing.assert_array_equal(arrays["distance"], whole["distance"])
+    np.testing.assert_array_equal(arrays["paths"], whole["paths"])
+    assert arrays["visits"].sum() == whole["visits"].sum()
+
+
+def test_measuring_stops_within_a_turn():
+    asked = []
+
+    def stop():
+        asked.append(1)
+        return len(asked) >= 5
+
+    with pytest.raises(Interrupted, match="stopped while measuring"):
+        held_out_episodes(Spread(), CONFIG, 0, stop=stop)
+    assert len(asked) == 6, "five turns of fifteen and more, and once at the end"
 
 
 @pytest.mark.parametrize(

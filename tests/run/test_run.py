@@ -12,14 +12,17 @@ from run_helpers import SEEDS, Signals, finite, same, saved_state, tiny, traces,
 import cascade
 from cascade.data.journal import Journal
 from cascade.data.store import Store
+from cascade.deploy.ledger import Ledger
+from cascade.envs import spec_of
 from cascade.errors import CascadeError, SettingError
 from cascade.report.series import METRICS
-from cascade.run import initial, loop, train
+from cascade.run import initial, loop, snapshot, train
 from cascade.run.api import Run, groups
+from cascade.run.fitting import plan_of, refuse_misfits
 from cascade.run.folder import Folder
-from cascade.run.signals import Interrupted, listening
+from cascade.run.signals import Interrupted, heed, listening
 from cascade.run.state import PHASES
-from cascade.specs import ArraySpec
+from cascade.specs import ArraySpec, Episode, EpisodeKey
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +111,35 @@ def test_a_run_told_to_stop_saves_and_ends_as_if_it_had_not_been(phase, deployme
     assert again.results == whole.results
 
 
+def test_told_to_stop_in_the_middle_of_measuring_it_measures_anew(tmp_path, monkeypatch):
+    config = tiny(method="random", model_steps=0, deployments=1)
+    whole = cascade.run(config, tmp_path / "whole")
+    write = snapshot.write
+
+    def write_and_be_told(*args):
+        write(*args)
+        signal.raise_signal(signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshot, "write", write_and_be_told)
+        with pytest.raises(Interrupted, match="stopped at deployment 0, measure step 0 and saved") as stopped:
+            cascade.run(config, tmp_path / "run")
+    assert stopped.value.code == 128 + signal.SIGTERM
+    assert cascade.run(config, tmp_path / "run").results == whole.results
+
+
+def test_what_is_interrupted_has_the_code_of_the_signal_that_came():
+    def told(number):
+        with listening() as asked:
+            signal.raise_signal(number)
+            heed(asked, "working")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with pytest.raises(Interrupted, match="stopped while working") as stopped:
+            told(number)
+        assert stopped.value.code == 128 + number
+
+
 def test_a_second_ctrl_c_stops_at_once():
     with listening() as asked:
         signal.raise_signal(signal.SIGINT)
@@ -146,6 +178,49 @@ def test_a_run_can_be_made_longer_when_changes_are_allowed(tmp_path):
     assert [d.index for d in longer.store().deployments] == [0, 1]
     assert longer.store().deployments[0].digest == digest
     assert longer.settings.deployments == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"world": replace(tiny().world, deter=24)}, r"the checkpoint has float32.* the settings ask for"),
+        (
+            {"env": replace(tiny().env, id="probe:table")},
+            "holds data of probe:chain that differ from what probe:table",
+        ),
+    ],
+)
+def test_changes_that_do_not_fit_what_is_stored_change_nothing(changes, said, whole):
+    before = Folder(whole.path).about.read_bytes()
+    with pytest.raises(CascadeError, match=said):
+        cascade.run(tiny(**changes), whole.path, seeds=SEEDS, allow_changes=True)
+    assert Folder(whole.path).about.read_bytes() == before
+
+
+def test_a_deployment_under_way_is_finished_as_it_was_begun(tmp_path):
+    config, folder = tiny(), Folder(tmp_path / "run")
+    spec = spec_of(config.env)
+    folder.start(config, (0,), "demo", spec)
+    journal = Journal(folder.data(0), 0, spec)
+    Ledger(journal, plan_of(config, 0, 0), config.deploy)
+    row = {"vector": np.zeros((2, *spec.observations["vector"].shape), np.float32)}
+    info = {name: np.zeros((2, *part.shape), part.dtype) for name, part in spec.info.items()}
+    rewards = {"reward": np.zeros(2, np.float32)}
+    journal.append(Episode(EpisodeKey(0, 0, 0), row, np.zeros(2, np.int32), rewards, info, False))
+    journal.flush()
+
+    def asked(changed, spec=spec):
+        refuse_misfits(folder, changed, spec, [(0,)])
+
+    asked(replace(config, deployments=5))
+    with pytest.raises(
+        CascadeError, match=r"started with another plan \(steps was 240\); resume with the settings"
+    ):
+        asked(replace(config, deploy=replace(config.deploy, steps=100)))
+    with pytest.raises(CascadeError, match="was begun with initial 'random', now 'varied'; finish it"):
+        asked(replace(config, initial="varied"))
+    with pytest.raises(CascadeError, match=r"holds episodes of .* under another spec"):
+        asked(config, replace(spec, tasks=("another",)))
 
 
 def test_random_has_no_explorers_and_pp2e_shares_the_compiled_step_of_cascade(whole, tmp_path):

@@ -23,7 +23,8 @@ from cascade.envs import InProcess, make
 from cascade.errors import CascadeError, SettingError
 from cascade.run import lesson
 from cascade.run.labelling import label, rare_rows, reward_function, summary_of, upto
-from cascade.run.transfer import Result, evaluation_seeds, score, transfer
+from cascade.run.results import Results
+from cascade.run.transfer import Outcome, Result, evaluation_seeds, score, transfer
 from cascade.specs import EpisodeKey
 from cascade.transfer.labels import summarise
 from cascade.world.model import WorldModel
@@ -181,6 +182,21 @@ def test_labels_without_a_judge_are_not_scored():
     assert added.returns is None
     assert added.to_json()["reason"] == "not evaluated: the environment reports no reward named by-hand"
     assert (recorded.returns, recorded.steps, recorded.success) == ([2.0], [6], 1.0)
+
+
+def test_what_is_not_finite_is_null_in_everything_that_is_written(tmp_path):
+    """A policy that diverged is a result, too."""
+    nan = float("nan")
+    result = Result(summarise("reward", []), learned=True, returns=[1.0, nan], steps=[3, 4])
+    result.reward_head, result.curves = {"error_other": nan}, {"step": [8], "return": [float("inf")]}
+    outcome = Outcome(0, 0, {"reward": result}, configuration().transfer)
+    (path,) = outcome.write(tmp_path)
+    found = json.loads(path.read_text())["seeds"]["0"]
+    assert (found["success"], found["return"], found["returns"]) == (0.5, None, [1.0, None])
+    assert (found["reward_head"], found["curves"]["return"]) == ({"error_other": None}, [None])
+    results = Results.open(tmp_path / "results.json")
+    results.add(outcome.records())
+    assert [item["value"] for item in results.records] == [None, 0.5]
 
 
 def test_later_deployments_are_not_seen(tmp_path):

@@ -41,6 +41,7 @@ class Bench:
     def run(self) -> None:
         """Measure, and report."""
         from cascade.presets import preset
+        from cascade.run.cache import keep_compiled_programs
         from cascade.run.machine import describe
 
         if not self.seconds > 0:
@@ -48,6 +49,7 @@ class Bench:
         config = preset(self.preset)
         if self.out is not None:
             _try_to_write(self.out)
+        keep_compiled_programs(say)
         document = {"command": self._command(), "machine": describe(), "preset": self.preset}
         document |= self._measure(config)
         say(_table(document))

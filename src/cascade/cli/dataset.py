@@ -43,7 +43,7 @@ class Dataset:
         from cascade.run.generate import Request, generate
         from cascade.run.signals import listening
 
-        run = open_run(self.run_folder)
+        run = open_run(self.run_folder, say)
         seed = run.seeds[0] if self.seed is None else self.seed
         run.store(seed)  # a seed that the run does not have is refused here
         request = Request(self.task, self.kind, self.steps, seed, self.deployment)

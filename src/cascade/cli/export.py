@@ -44,8 +44,8 @@ class Export:
         from cascade.data.minari import export
         from cascade.run.api import open_run
 
-        run = open_run(self.run_folder)
-        store = run.store(self.seed)
+        run = open_run(self.run_folder, say)
+        store = run.store(self.seed, verify=True)
         name = self.id or default_id(run, self.seed)
         path = export(store, self.out, name, self.task)
         say(f"wrote {path}: {store.steps:,} steps in {store.fields().episodes:,} episodes")

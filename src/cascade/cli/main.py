@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -18,7 +19,7 @@ from cascade.cli.bench import Bench
 from cascade.cli.dataset import Dataset
 from cascade.cli.doctor import Doctor
 from cascade.cli.export import Export
-from cascade.cli.output import console
+from cascade.cli.output import console, keep_stdout_free, redirections
 from cascade.cli.presets import Presets
 from cascade.cli.report import Report
 from cascade.cli.run import Run, chosen, prepare
@@ -58,10 +59,17 @@ def main(args: Sequence[str] | None = None) -> None:
     # A GPU is shared: take its memory as it is needed, not three quarters of it at once.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     try:
-        parse(sys.argv[1:] if args is None else args).run()
+        command = parse(sys.argv[1:] if args is None else args)
+        with redirections:
+            if command.json:
+                keep_stdout_free()
+            command.run()
     except CascadeError as error:
         console.print(f"[bold red]cascade:[/] {escape(str(error))}", soft_wrap=True)
         sys.exit(error.code)
+    except KeyboardInterrupt:  # where nobody listens for it, or for the second time
+        console.print("[bold red]cascade:[/] interrupted; what was finished before is kept")
+        sys.exit(128 + signal.SIGINT)
     except BrokenPipeError:  # whoever read our words has heard enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -1,7 +1,10 @@
 """Where words go: results on stdout, everything else on stderr."""
 
 import json
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from typing import Any
 
 from rich.console import Console
@@ -14,7 +17,31 @@ def say(message: object) -> None:
     console.print(message)
 
 
+redirections = ExitStack()
+"""What keeps stdout free; closing it gives stdout back."""
+
+
+def keep_stdout_free() -> None:
+    """Until the document, whatever a world, a library or a process of theirs prints goes to stderr."""
+    redirections.enter_context(_stdout_on_stderr())
+
+
+@contextmanager
+def _stdout_on_stderr() -> Iterator[None]:
+    """Python's own stdout, and the descriptor beneath it, which compiled code and new processes write to."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def print_json(document: dict[str, Any]) -> None:
     """The command's result: one JSON document, alone on stdout."""
+    redirections.close()
     sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
     sys.stdout.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from cascade.cli.output import console, say
@@ -74,7 +75,7 @@ class Bars:
 
     def note(self, text: str) -> None:
         """See `cascade.run.watching.Watch`."""
-        say(text)
+        say(escape(text))
 
 
 class Quiet:
@@ -97,4 +98,4 @@ class Quiet:
 
     def note(self, text: str) -> None:
         """See `cascade.run.watching.Watch`."""
-        say(text)
+        say(escape(text))

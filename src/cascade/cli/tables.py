@@ -27,7 +27,8 @@ def by_deployment(records: Mapping[str, Sequence[Record]]) -> Table:
 
 
 def _mean(records: Sequence[Record], deployment: int, metric: str) -> str:
-    values = [x["value"] for x in records if (x["deployment"], x["metric"]) == (deployment, metric)]
+    found = [x["value"] for x in records if (x["deployment"], x["metric"]) == (deployment, metric)]
+    values = [value for value in found if value is not None]
     if not values:
         return "-"
     mean = sum(values) / len(values)

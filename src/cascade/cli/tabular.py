@@ -70,7 +70,10 @@ class Tabular:
 
     def run(self) -> None:
         """Check every setting, measure, report."""
+        from cascade.run.cache import keep_compiled_programs
+
         self._check()
+        keep_compiled_programs(say)
         if self.out is not None:
             _make_folder(self.out)
         if self.lemma1:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from cascade.cli.output import console, print_json, say
 from cascade.config import TransferConfig
-from cascade.errors import CascadeError, SettingError
+from cascade.errors import SettingError
 
 if TYPE_CHECKING:
     from cascade.run.api import Run
@@ -54,11 +54,11 @@ class Transfer:
     def run(self) -> None:
         """Transfer, and show what came of it."""
         from cascade.run.api import open_run
-        from cascade.run.signals import listening
+        from cascade.run.signals import Interrupted, listening
 
         if self.every and self.deployment is not None:
             raise SettingError("--every", "given", "either --every or --deployment")
-        run = open_run(self.run_folder)
+        run = open_run(self.run_folder, say)
         tasks = self._tasks(run)
         chosen = run.deployments if self.every else [self.deployment]
         outcomes = []
@@ -67,7 +67,7 @@ class Transfer:
                 for seed in run.seeds:
                     outcomes.append(self._one(run, seed, deployment, tasks, bar, asked))
                     if asked():
-                        raise CascadeError(
+                        raise Interrupted(
                             "stopped; what was finished is kept, and the same command starts over"
                         )
         tell(outcomes)
@@ -90,7 +90,7 @@ class Transfer:
     ) -> "Outcome":
         k = run.resolve(deployment)
         report = bar.reporter(f"deployment {k + 1}, seed {seed}")
-        return run.transfer(tasks, seed, k, report=report, stop=stop, **vars(self.config))
+        return run.transfer(tasks, seed, k, report=report, stop=stop, note=say, **vars(self.config))
 
 
 def prepare(args: Sequence[str]) -> Transfer | None:

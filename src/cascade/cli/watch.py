@@ -47,7 +47,7 @@ class Watch:
         if self.task and self.what != "transfer":
             raise SettingError("--task", " ".join(self.task), "nothing without --what transfer")
         written = make_films(
-            open_run(self.run_folder),
+            open_run(self.run_folder, say),
             self.what,
             folder=self.out,
             kind=self.format,

@@ -132,15 +132,19 @@ class Store:
 
     @property
     def message(self) -> str:
-        """One line that names every problem, or nothing."""
-        if not self.problems:
-            return ""
+        """One line that names every problem, for those who go on with the rest, or nothing."""
+        remedy = "the rest is used, restore the named files from a copy or collect again"
+        return f"{self.trouble}; {remedy}" if self.problems else ""
+
+    @property
+    def trouble(self) -> str:
+        """The problems alone, for those who add what comes of them."""
         excluded = sum(problem.whole for problem in self.problems)
         total = len(self.deployments) + excluded
         named = "; ".join(str(problem) for problem in self.problems)
         return (
             f"{self.path}: {excluded} of {total} deployments excluded, {len(self.problems)} problems "
-            f"({named}); the rest is used, restore the named files from a copy or collect again"
+            f"({named})"
         )
 
     @property
@@ -160,6 +164,11 @@ class Store:
         """The tasks that every deployment has labels for."""
         tasks = [deployment.tasks for deployment in self.deployments]
         return [task for task in tasks[0] if all(task in other for other in tasks)] if tasks else []
+
+    @property
+    def contents(self) -> list[str]:
+        """The name and the digest of each deployment, by which a checkpoint knows the data it was trained on."""
+        return [f"{deployment.path.name} {deployment.digest}" for deployment in self.deployments]
 
     @property
     def digest(self) -> str:
@@ -235,7 +244,9 @@ class Store:
     def _some(self) -> tuple[Deployment, ...]:
         if not self.deployments:
             raise CascadeError(
-                self.message or f"{self.path}: nothing is stored here; collect a deployment first"
+                f"{self.trouble}; restore the named files from a copy, or collect again"
+                if self.problems
+                else f"{self.path}: nothing is stored here; collect a deployment first"
             )
         return self.deployments
 

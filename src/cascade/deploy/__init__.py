@@ -8,6 +8,7 @@ the actions.
 from cascade.deploy.collect import collect, vectorise
 from cascade.deploy.faults import Faults
 from cascade.deploy.fleet import collect_fleet
+from cascade.deploy.ledger import refuse_other_plan
 from cascade.deploy.plan import Draw, Plan
 from cascade.deploy.random_policy import RandomPolicy, VariedPolicy
 from cascade.deploy.summary import Progress, Seconds, Summary
@@ -23,5 +24,6 @@ __all__ = [
     "VariedPolicy",
     "collect",
     "collect_fleet",
+    "refuse_other_plan",
     "vectorise",
 ]

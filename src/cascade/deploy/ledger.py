@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 
 from cascade.config import DeployConfig
 from cascade.data.files import Unusable, read_json, write_json
@@ -101,21 +102,36 @@ class Ledger:
 
 def _resume(journal: Journal, plan: Plan, finished: Mapping[EpisodeKey, int]) -> Faults:
     """The failures so far, of a journal that was started with this plan; it is marked with it if new."""
+    refuse_other_plan(journal.path, plan)
     try:
-        notes = read_json(journal.path / NOTES)
-        faults, started = Faults.from_json(notes["faults"]), notes["plan"]
+        faults = Faults.from_json(read_json(journal.path / NOTES)["faults"])
     except (Unusable, KeyError, TypeError):
-        faults, started = Faults(), plan.to_json()
+        faults = Faults()
         _note(journal, plan, faults)
-    foreign = [key for key in finished if key.explorer >= plan.population or key.lane >= plan.each]
-    if started != plan.to_json() or foreign:
-        now = plan.to_json()
-        changed = [f"{name} was {value!r}" for name, value in started.items() if value != now.get(name)]
-        raise CascadeError(
-            f"{journal.path}: was started with another plan ({', '.join(changed) or 'more lanes'}); resume with "
-            "the settings it was started with, or remove that folder"
-        )
+    if any(key.explorer >= plan.population or key.lane >= plan.each for key in finished):
+        raise _other_plan(journal.path, "more lanes")
     return faults
+
+
+def refuse_other_plan(path: Path, plan: Plan) -> None:
+    """An error if the journal at `path` says that it was started with another plan; nothing is changed."""
+    try:
+        started = dict(read_json(path / NOTES)["plan"])
+    except (Unusable, KeyError, TypeError):
+        return
+    now = plan.to_json()
+    if started != now:
+        raise _other_plan(
+            path,
+            ", ".join(f"{name} was {value!r}" for name, value in started.items() if value != now.get(name)),
+        )
+
+
+def _other_plan(path: Path, how: str) -> CascadeError:
+    return CascadeError(
+        f"{path}: was started with another plan ({how}); resume with the settings it was started with, or remove "
+        "that folder"
+    )
 
 
 def _note(journal: Journal, plan: Plan, faults: Faults) -> None:

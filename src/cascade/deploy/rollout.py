@@ -13,10 +13,10 @@ import numpy as np
 from cascade.config import DeployConfig, EnvConfig
 from cascade.deploy.game import NONE, Game
 from cascade.deploy.rows import Rows
-from cascade.envs import Vectoriser, make
+from cascade.envs import Vectoriser, opened
 from cascade.envs.protocol import Environment
 from cascade.envs.vectorise import LaneGroup
-from cascade.errors import CascadeError
+from cascade.errors import CascadeError, cause_of
 from cascade.specs import Episode, EpisodeKey
 from cascade.types import Policy
 
@@ -67,8 +67,7 @@ def _words(seed: int, explorer: int, index: int) -> np.ndarray:
 
 def film(env: EnvConfig, start: int, actions: np.ndarray) -> np.ndarray:
     """The frames of an episode, uint8 [n + 1, height, width, 3], played again from its start and its actions."""
-    world = make(env)
-    try:
+    with opened(env) as world:
         world.reset(start)
         frames = [_drawn(world)]
         for action in actions:
@@ -76,9 +75,7 @@ def film(env: EnvConfig, start: int, actions: np.ndarray) -> np.ndarray:
             frames.append(_drawn(world))
             if step.terminated or step.truncated:
                 break
-    finally:
-        world.close()
-    return np.stack(frames)
+        return np.stack(frames)
 
 
 def _drawn(world: Environment) -> np.ndarray:
@@ -89,6 +86,6 @@ def _drawn(world: Environment) -> np.ndarray:
         raise
     except Exception as error:
         raise CascadeError(
-            f"{world.spec.name}: cannot draw itself ({type(error).__name__}: {error}); give it a render() that "
+            f"{world.spec.name}: cannot draw itself ({cause_of(error)}); give it a render() that "
             "returns uint8 [height, width, 3]"
         ) from error

@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -17,7 +18,7 @@ from urllib.parse import parse_qsl
 
 from cascade.config import EnvConfig
 from cascade.envs.protocol import Environment, Paced
-from cascade.errors import CascadeError, MissingExtra, SettingError, did_you_mean
+from cascade.errors import CascadeError, MissingExtra, SettingError, cause_of, did_you_mean
 from cascade.specs import EnvSpec
 
 ENTRY_POINTS = "cascade.environments"
@@ -60,13 +61,25 @@ def make(config: EnvConfig) -> Environment:
     return world
 
 
+@contextmanager
+def opened(config: EnvConfig) -> Iterator[Environment]:
+    """A world in this process, closed in the end; whatever it raises is one line that names it."""
+    try:
+        world = make(config)
+        try:
+            yield world
+        finally:
+            world.close()
+    except CascadeError:
+        raise
+    except Exception as error:
+        raise CascadeError(f"env.id {config.id}: failed ({cause_of(error)}); mend the environment") from error
+
+
 def spec_of(config: EnvConfig) -> EnvSpec:
     """What the world gives and takes; it is made once to find out."""
-    world = make(config)
-    try:
+    with opened(config) as world:
         return world.spec
-    finally:
-        world.close()
 
 
 def name_of(config: EnvConfig) -> str:

@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from cascade.errors import CascadeError, disk_errors
+from cascade.errors import CascadeError, SettingError, disk_errors
 from cascade.report.compare import Group, Member, compare, group
 from cascade.report.compare_page import compare_part
 from cascade.report.html import Part, as_script, select, tag, text
@@ -44,6 +44,7 @@ class _Work:
     """One run to draw, and how much room it has."""
 
     path: Path
+    name: str
     ident: str
     folder: str
     root: Path
@@ -53,14 +54,15 @@ class _Work:
 
 def build(paths: Sequence[Path], out: Path) -> Built:
     """Write index.html and figures/ into `out`."""
-    folders = _folders(paths)
+    names = short_names(paths)
+    folders = _folders(names)
     for path in paths:
         if not (path / "run.json").is_file():
             read_run(path)  # says what is wrong before anything is written
     _make(out)
     works = [
-        _Work(path, f"run-{i}", f"figures/{folder}", out, _points(len(paths)), PICTURES // len(paths))
-        for i, (path, folder) in enumerate(zip(paths, folders, strict=True))
+        _Work(path, name, f"run-{i}", f"figures/{folder}", out, _points(len(paths)), PICTURES // len(paths))
+        for i, (path, name, folder) in enumerate(zip(paths, names, folders, strict=True))
     ]
     with disk_errors(out):
         drawn = _each(works)
@@ -95,10 +97,25 @@ def _points(runs: int) -> int:
     return max(40, min(400, NUMBERS // (200 * runs)))
 
 
-def _folders(paths: Sequence[Path]) -> list[str]:
-    """A name for each run's figures: its folder's, numbered where two are called the same."""
-    names = [re.sub(r"[^\w.-]+", "-", path.resolve().name).strip(".-") or "run" for path in paths]
-    return [name if names.count(name) == 1 else f"{name}-{i + 1}" for i, name in enumerate(names)]
+def short_names(paths: Sequence[Path]) -> list[str]:
+    """What each run is called: as much of the end of its path as no other has."""
+    every = [path.resolve().parts for path in paths]
+
+    def name(own: tuple[str, ...]) -> str:
+        ends = (own[-length:] for length in range(1, len(own) + 1))
+        unique = (end for end in ends if sum(other[-len(end) :] == end for other in every) == 1)
+        end = next(unique, None)
+        if end is None:
+            raise SettingError("RUN", str(Path(*own)), "every run once")
+        return str(Path(*end))
+
+    return [name(own) for own in every]
+
+
+def _folders(names: Sequence[str]) -> list[str]:
+    """A folder for each run's figures: its name, numbered where two come out the same."""
+    plain = [re.sub(r"[^\w.-]+", "-", name).strip(".-") or "run" for name in names]
+    return [name if plain.count(name) == 1 else f"{name}-{i + 1}" for i, name in enumerate(plain)]
 
 
 def _each(works: list[_Work]) -> list[tuple[Member, Part, list[str]]]:
@@ -111,7 +128,7 @@ def _each(works: list[_Work]) -> list[tuple[Member, Part, list[str]]]:
 
 
 def _draw(work: _Work) -> tuple[Member, Part, list[str]]:
-    run = read_run(work.path)
+    run = read_run(work.path, work.name)
     part = run_part(run, work.ident, work.root, work.points, work.budget, work.folder)
     return _member(run), part, run.notes
 

@@ -40,10 +40,12 @@ class Run:
     transfers: list[Document]
     notes: list[str] = field(default_factory=list)
     """what could not be read, one sentence each"""
+    title: str = ""
+    """what it is called among others; by default as its folder is"""
 
     @property
     def name(self) -> str:
-        return self.path.resolve().name
+        return self.title or self.path.resolve().name
 
     @property
     def method(self) -> str:
@@ -66,7 +68,7 @@ class Run:
         return [int(seed) for seed in named]
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path, title: str = "") -> Run:
     """The run at a folder; one clear line if there is none."""
     source = path / "run.json"
     if not source.is_file():
@@ -92,6 +94,7 @@ def read_run(path: Path) -> Run:
         logs=list(_lines(path / "metrics.jsonl", notes)),
         transfers=transfers,
         notes=notes,
+        title=title,
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,20 @@ from cascade.explore.player import Player
 from cascade.explore.policy import PopulationPolicy
 from cascade.presets import preset as find_preset
 from cascade.run import initial, snapshot, state
+from cascade.run.cache import keep_compiled_programs
+from cascade.run.checkpoint import trained_on
 from cascade.run.devices import Spread
+from cascade.run.fitting import refuse_misfits
 from cascade.run.folder import Folder
 from cascade.run.lesson import Report
 from cascade.run.log import load_wandb
 from cascade.run.loop import Loop
 from cascade.run.results import Record, Results
-from cascade.run.signals import Interrupted, Stop, listening
+from cascade.run.signals import Stop, listening
 from cascade.run.snapshot import Snapshot
 from cascade.run.train import is_convolutional
 from cascade.run.transfer import Outcome, transfer
-from cascade.run.watching import Watch
+from cascade.run.watching import Note, Watch
 from cascade.specs import EnvSpec
 from cascade.types import Policy
 from cascade.world.model import WorldModel
@@ -56,6 +59,8 @@ class Run:
     settings: RunConfig
     seeds: tuple[int, ...]
     preset: str
+    _verified: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    """digests of the stores whose bytes have been compared"""
 
     @cached_property
     def spec(self) -> EnvSpec:
@@ -67,9 +72,18 @@ class Run:
         """One record for each seed, deployment, metric and task."""
         return Results.open(Folder(self.path).results).records
 
-    def store(self, seed: int | None = None) -> Store:
-        """The data that a seed collected."""
-        return Folder(self.path).store(self._known(seed))
+    def store(self, seed: int | None = None, *, verify: bool = False) -> Store:
+        """The data that a seed collected; `verify` compares every byte with its checksum, once for the same data.
+
+        That reads them all, at about a gigabyte a second for each of four cores if the disk gives as much; sizes
+        and shapes are compared in any case.
+        """
+        folder, seed = Folder(self.path), self._known(seed)
+        store = folder.store(seed)
+        if verify and store.digest not in self._verified:
+            store = folder.store(seed, verify=True)
+            self._verified.add(store.digest)
+        return store
 
     @property
     def deployments(self) -> list[int]:
@@ -115,22 +129,36 @@ class Run:
         *,
         report: Report | None = None,
         stop: Stop | None = None,
+        note: Note = warnings.warn,
         **changes: Any,
     ) -> Outcome:
         """Policies for tasks that are named now, trained offline on a seed's data, and their score.
 
         A task is one that was recorded while collecting (all of them by default) or `module:function`. Keywords
-        change settings of `transfer`. The policies are saved with the run, and the scores join its results.
+        change settings of `transfer`. The policies are saved with the run, and the scores join its results. `note`
+        is told if the data are not those that the world model was trained on.
         """
         seed, k = self._known(seed), self.resolve(deployment)
         config = replace(self.settings, transfer=changed(self.settings.transfer, changes, "transfer."))
         names = list(self.spec.tasks) if tasks is None else list(tasks)
-        world, store = self.world(seed, k), self.store(seed)
+        results = Results.open(Folder(self.path).results)  # one that cannot be read is better heard of now
+        world, store = self.world(seed, k), self.store(seed, verify=True)
+        if gone := self._gone(store, seed, k):
+            note(
+                f"{store.path}: the world model was also trained on {', '.join(gone)}, which is not here any more as "
+                "it was; transfer uses the rest, restore it from a copy to use all"
+            )
         outcome = transfer(world, store, names, config, self.spec, seed, k, report, stop)
         if not outcome.interrupted:
             outcome.write(self.path / "transfer")
-            Results.open(Folder(self.path).results).add(outcome.records())
+            results.add(outcome.records())
         return outcome
+
+    def _gone(self, store: Store, seed: int, deployment: int) -> list[str]:
+        """The deployments up to this one that a seed's model was trained on and that are not in the store."""
+        group = next(group for group in groups(self.spec, self.seeds) if seed in group)
+        trained = trained_on(Folder(self.path).checkpoints(group), seed)[: deployment + 1]
+        return [content.partition(" ")[0] for content in trained if content not in store.contents]
 
     def resolve(self, deployment: int | None) -> int:
         """A deployment that every seed has been trained after: this one, or the last for None."""
@@ -158,9 +186,13 @@ def groups(spec: EnvSpec, seeds: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [(seed,) for seed in seeds] if is_convolutional(spec) else [seeds]
 
 
-def open_run(path: Path | str) -> Run:
-    """A run that was started before, whether it has ended or not."""
-    folder = Folder(Path(path))
+def open_run(path: Path | str, note: Note = warnings.warn) -> Run:
+    """A run that was started before, whether it has ended or not; `note` is told what a person should know."""
+    keep_compiled_programs(note)
+    return _stored(Folder(Path(path)))
+
+
+def _stored(folder: Folder) -> Run:
     started = folder.read()
     return Run(folder.path, started.config, started.seeds, started.preset)
 
@@ -192,7 +224,7 @@ def run(
     if wandb:
         load_wandb()
     folder, watch = Folder(Path(out)), watch or Silent()
-    enable_compilation_cache()
+    keep_compiled_programs(watch.note)
     with folder.locked():
         spec = spec_of(config.env)
         fresh = not folder.exists
@@ -200,6 +232,7 @@ def run(
             folder.check(config, chosen, allow_changes)
         if fresh or allow_changes:
             try_out(config, spec, chosen, fresh)
+            refuse_misfits(folder, config, spec, groups(spec, chosen))
             folder.start(config, chosen, name, spec)
         about = {"preset": name, "method": config.method, "environment": spec.name}
         results = Results.open(folder.results, about)
@@ -208,11 +241,9 @@ def run(
                 loop = Loop(folder, config, spec, group, results, watch, asked, wandb)
                 try:
                     loop.run()
-                except Interrupted as stopped:
-                    raise Interrupted(str(stopped), asked.number or 2) from None
                 finally:
                     loop.close()
-    return open_run(folder.path)
+    return _stored(folder)
 
 
 def try_out(config: RunConfig, spec: EnvSpec, seeds: tuple[int, ...], fresh: bool) -> None:
@@ -241,18 +272,3 @@ def changed(config: Any, changes: Mapping[str, Any], prefix: str = "") -> Any:
             else value
         )
     return replace(config, **values)
-
-
-def enable_compilation_cache() -> None:
-    """Keep compiled programs in the user's own cache folder. They are trusted code, so nowhere that is shared."""
-    chosen = getattr(jax.config, "jax_compilation_cache_dir", None)
-    if chosen or os.environ.get("CASCADE_COMPILATION_CACHE") == "off":
-        return
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    folder = Path(home) / "cascade" / "jax"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise CascadeError(f"{folder}: cannot keep compiled programs here ({error.strerror})") from None
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

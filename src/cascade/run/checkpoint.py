@@ -76,8 +76,14 @@ class Checkpoints:
 
     def restore(self, like: Any, number: int | None = None) -> Any:
         """The tree of a commit, like `like`: the same leaves, shapes and types, or an error that names one."""
+        stored = self.check(like, number)
+        leaves = [jax.numpy.asarray(stored[name]) for name in named_leaves(like)]
+        return jax.tree.unflatten(jax.tree.structure(like), leaves)
+
+    def check(self, like: Any, number: int | None = None) -> dict[str, np.ndarray]:
+        """The arrays of a commit by name, once they are known to be those of `like`."""
         number = self.latest if number is None else number
-        stored = self._read(number, {"arrays": ocp.args.PyTreeRestore()})["arrays"]
+        stored: dict[str, np.ndarray] = self._read(number, {"arrays": ocp.args.PyTreeRestore()})["arrays"]
         wanted = named_leaves(like)
         for name, leaf in wanted.items():
             if name not in stored or (stored[name].shape, stored[name].dtype) != (leaf.shape, leaf.dtype):
@@ -86,8 +92,7 @@ class Checkpoints:
                     f"{self.folder}: the checkpoint has {found} for {name}, the settings ask for "
                     f"{leaf.dtype}{leaf.shape}; go on with the settings that it was written with"
                 )
-        leaves = [jax.numpy.asarray(stored[name]) for name in wanted]
-        return jax.tree.unflatten(jax.tree.structure(like), leaves)
+        return stored
 
     def close(self) -> None:
         self._manager.close()
@@ -103,6 +108,17 @@ class Checkpoints:
                 f"{self.folder / str(number)}: the checkpoint cannot be read ({cause}); remove that folder to go on "
                 "from the one before it"
             ) from error
+
+
+def trained_on(folder: Path, seed: int) -> list[str]:
+    """The stored data that the newest commit was trained on, as `Store.contents` names them; empty without one."""
+    if not folder.exists():
+        return []
+    checkpoints = Checkpoints(folder, read_only=True)
+    try:
+        return [] if checkpoints.latest is None else list(checkpoints.meta()["data"][str(seed)])
+    finally:
+        checkpoints.close()
 
 
 def named_leaves(tree: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from typing import Any
 
 
@@ -33,19 +32,14 @@ def cache() -> dict[str, Any]:
     """Whether compiled programs can be kept, and where."""
     import jax
 
-    from cascade.errors import CascadeError
-    from cascade.run.api import enable_compilation_cache
+    from cascade.run.cache import keep_compiled_programs
 
     if os.environ.get("CASCADE_COMPILATION_CACHE") == "off":
         return {"ok": True, "folder": None}
-    folder = None
-    try:
-        enable_compilation_cache()
-        folder = str(getattr(jax.config, "jax_compilation_cache_dir", None))
-        with tempfile.TemporaryFile(dir=folder):
-            return {"ok": True, "folder": folder}
-    except (OSError, CascadeError) as error:
-        return {"ok": False, "folder": folder, "error": str(error)}
+    notes: list[str] = []
+    keep_compiled_programs(notes.append)
+    folder = getattr(jax.config, "jax_compilation_cache_dir", None)
+    return {"ok": not notes, "folder": folder} | ({"error": notes[0]} if notes else {})
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ def computing(found: Mapping[str, Any]) -> list[Finding]:
     findings.append(Finding("compute", "accelerator", not idle, words, remedy))
     cache = found["cache"]
     place = cache["folder"] or "off"
-    note = place if cache["ok"] else f"{place}: {cache.get('error', 'cannot be written')}"
+    note = place if cache["ok"] else cache["error"]
     remedy = "" if cache["ok"] else "export XDG_CACHE_HOME=$HOME/.cache"
     return [*findings, Finding("compute", "compilation cache", cache["ok"], note, remedy)]
 

@@ -76,7 +76,9 @@ class Folder:
         """A seed's data. A deployment that cannot be used ends the run with one line that says which and why."""
         store = Store.open(self.data(seed), verify=verify)
         if any(problem.whole for problem in store.problems):
-            raise CascadeError(store.message)
+            raise CascadeError(
+                f"{store.trouble}; restore the named files from a copy and give the same command again"
+            )
         return store
 
     @property

@@ -30,6 +30,7 @@ from cascade.errors import CascadeError, SettingError, disk_errors
 from cascade.explore.policy import Memory, PopulationPolicy
 from cascade.explore.saved import SETTINGS, Behaviour
 from cascade.run.api import Run
+from cascade.run.signals import Interrupted
 from cascade.run.transfer import evaluate
 from cascade.specs import ActionSpec
 from cascade.types import Policy
@@ -77,7 +78,7 @@ def generate(
         with vectorise(run.settings.env, deploy, plan) as envs:
             journal = Journal(out, 0, run.spec)
             if collect(policy, envs, journal, plan, deploy, progress=progress, stop=stop).interrupted:
-                raise CascadeError(f"{out}: stopped; the same command goes on from here")
+                raise Interrupted(f"{out}: stopped; the same command goes on from here")
     stored = Deployment.open(deployment_folder(out, 0))
     about |= achieved(stored, request.task)
     with disk_errors(out):

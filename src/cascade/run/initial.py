@@ -69,7 +69,9 @@ def find(source: str, seed: int) -> Store:
         store = Store.open(candidate)
         if store.deployments:
             if store.problems:
-                raise CascadeError(store.message)
+                raise CascadeError(
+                    f"{store.trouble}; restore the named files from a copy, or name other data"
+                )
             return store
     raise SettingError(
         "initial", source, "random, varied, the folder of a run or of its stored data, or minari:ID"

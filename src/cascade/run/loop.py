@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import jax
@@ -24,6 +25,7 @@ from cascade.errors import CascadeError
 from cascade.explore.policy import PopulationPolicy
 from cascade.run import checkpoint, initial, snapshot, state
 from cascade.run.devices import Spread
+from cascade.run.fitting import plan_of
 from cascade.run.folder import Folder
 from cascade.run.log import Log
 from cascade.run.measure import measure, measuring
@@ -63,6 +65,7 @@ class Loop:
     ):
         self.folder, self.config, self.spec, self.seeds = folder, config, spec, seeds
         self.results, self.watch, self.stop = results, watch, stop
+        self.note_once = cache(watch.note)  # what cannot be drawn is mostly the same every time
         self.keys, self.spread = state.seed_keys(seeds), Spread(config, len(seeds))
         self.checkpoints = checkpoint.Checkpoints(folder.checkpoints(seeds))
         self.at, self.seconds = Position(), 0.0
@@ -91,8 +94,8 @@ class Loop:
 
     def deploy(self) -> None:
         """Every seed's explorers collect; the first time they act at random, or a dataset takes their place."""
-        k, deploy = self.at.deployment, self.config.deploy
-        self.watch.phase(self.at, deploy.steps * len(self.seeds))
+        k = self.at.deployment
+        self.watch.phase(self.at, self.config.deploy.steps * len(self.seeds))
         roots = {seed: self.folder.data(seed) for seed in self.seeds}
         todo = [seed for seed, root in roots.items() if not deployment_folder(root, k).exists()]
         beginning = initial.POLICIES.get(self.config.initial)
@@ -101,9 +104,7 @@ class Loop:
                 if note := initial.copy(self.config.initial, roots[seed], self.spec, seed):
                     self.watch.note(note)
             return
-        # The first deployment is the same for every method.
-        population = 1 if k == 0 else self.config.population
-        plans = {seed: Plan.of(deploy, seed=seed, deployment=k, population=population) for seed in todo}
+        plans = {seed: plan_of(self.config, seed, k) for seed in todo}
         with self._environments(plans) as envs:
             for seed, plan in plans.items():
                 i = self.seeds.index(seed)
@@ -167,14 +168,13 @@ class Loop:
         self.watch.phase(self.at, len(self.seeds))
         with measuring(self.config) as envs:
             for i, seed in enumerate(self.seeds):
-                if self.stop():
-                    self._interrupt()
                 learned = snapshot.take(of_seed(self.state, i))
                 snapshot.write(self.folder.snapshot(seed, k), learned)
-                policy, note = self.policy(i), None if k or i else self.watch.note  # the same every time
-                self.results.add(
-                    measure(self.folder, self.config, seed, k, policy, learned.world, envs, note)
-                )
+                job = (self.folder, self.config, seed, k, self.policy(i), learned.world, envs)
+                try:
+                    self.results.add(measure(*job, self.note_once, self.stop))
+                except Interrupted:  # measures are taken anew when the run goes on
+                    self._interrupt()
                 self.watch.step(self.at.at(i + 1), {})
 
     def policy(self, index: int) -> Policy:
@@ -275,38 +275,27 @@ class Loop:
     def save(self) -> None:
         """Commit everything: what was learned, the keys, where this stands, and which data it has seen."""
         now = time.monotonic()
-        data = {
-            str(seed): [item.path.name + " " + item.digest for item in self.folder.store(seed).deployments]
-            for seed in self.seeds
-        }
         meta = {
             "deployment": self.at.deployment,
             "phase": self.at.phase,
             "step": self.at.step,
             "seconds": self.seconds + now - self._began,
-            "data": data,
+            "data": {str(seed): self.folder.store(seed).contents for seed in self.seeds},
         }
-        tree = {"state": self.state, "keys": jax.vmap(jax.random.key_data)(self.keys)}
-        self.checkpoints.save(tree, meta)
+        self.checkpoints.save(state.saved(self.state, self.keys), meta)
         self._saved = time.monotonic()
 
     def _restore(self) -> None:
         meta = self.checkpoints.meta()
         for seed in self.seeds:
             store = self.folder.store(seed, verify=True)
-            there = [item.path.name + " " + item.digest for item in store.deployments]
-            if there[: len(meta["data"][str(seed)])] != meta["data"][str(seed)]:
+            trained = meta["data"][str(seed)]
+            if store.contents[: len(trained)] != trained:
                 raise CascadeError(
                     f"{store.path}: these are not the data that the checkpoint was trained on; put them back, or "
                     "start again with another --out"
                 )
-        like = jax.eval_shape(
-            lambda: {
-                "state": state.create(self.spec, self.config, self.keys),
-                "keys": jax.vmap(jax.random.key_data)(self.keys),
-            }
-        )
-        tree = self.checkpoints.restore(like)
+        tree = self.checkpoints.restore(state.blueprint(self.spec, self.config, self.keys))
         self.state, self.seconds = tree["state"], float(meta["seconds"])
         self.keys = jax.vmap(lambda data: jax.random.wrap_key_data(data))(tree["keys"])
         self.at = Position(meta["deployment"], meta["phase"], meta["step"])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,17 +13,18 @@ import numpy as np
 from cascade.config import EnvConfig, MeasureConfig, RunConfig
 from cascade.data.store import Store
 from cascade.deploy.rollout import film, rollout, stage
-from cascade.envs import Vectoriser, make
+from cascade.envs import Vectoriser, opened
 from cascade.envs.vectorise import LaneGroup
-from cascade.errors import CascadeError
 from cascade.metrics import coverage, diversity, scores
 from cascade.report.predictions import shrink
 from cascade.run.folder import Folder
 from cascade.run.look import open_loop_picture
 from cascade.run.places import places
 from cascade.run.results import Record, record
+from cascade.run.signals import Stop, heed
 from cascade.run.snapshot import write_arrays
 from cascade.run.train import acting_device
+from cascade.run.watching import Note, looking
 from cascade.specs import EnvSpec, Episode
 from cascade.types import Batch, Policy
 from cascade.world.model import WorldModel
@@ -32,6 +33,7 @@ from cascade.world.predict import held_out_loss
 HELD_OUT = 1 << 30
 """Reset seed of the first held-out start. Deployments draw theirs at random from 31 bits."""
 SAMPLE = 512
+MEASURING = "measuring"
 FRAMES, FRAME_SIDE, PICTURE_SIDE = 12, 96, 240
 _held_out_loss = jax.jit(held_out_loss)
 
@@ -49,22 +51,24 @@ def measure(
     policy: Policy,
     world: WorldModel,
     envs: LaneGroup | None = None,
-    note: Callable[[str], None] | None = None,
+    note: Note | None = None,
+    stop: Stop | None = None,
 ) -> list[Record]:
     """All records of one seed after one deployment; the arrays that figures need are written beside them.
 
-    `note` is told what could not be drawn.
+    `note` is told what could not be drawn. When `stop` says so it is `Interrupted`, and to be begun again.
     """
+    heed(stop, MEASURING)
     store = folder.store(seed)
     found = stored_measures(store)
     if config.measure.levels:
         with jax.default_device(acting_device(store.spec, config.deploy)):
-            episodes = held_out_episodes(policy, config, seed, envs)
-        arrays = whereabouts(episodes, config, store.spec)
+            episodes = held_out_episodes(policy, config, seed, envs, stop)
+        arrays = whereabouts(episodes, config, store.spec, note)
         if config.measure.pictures:
-            arrays |= sights(episodes, config, store.spec, world, note)
+            arrays |= sights(episodes, config, store.spec, world, note, stop)
         found |= {name: float(value) for name, value in _numbers(episodes, arrays, world, config).items()}
-        arrays |= places(episodes, store, config, held_out_starts(config.measure))
+        arrays |= places(episodes, store, config, held_out_starts(config.measure), note)
         write_arrays(folder.measures(seed, deployment), arrays)
     named = [(*_split(name), value) for name, value in found.items()]
     return [record(seed, deployment, metric, value, task) for metric, task, value in named]
@@ -109,7 +113,7 @@ def _shares(config: RunConfig) -> tuple[int, ...]:
 
 
 def held_out_episodes(
-    policy: Policy, config: RunConfig, seed: int, envs: LaneGroup | None = None
+    policy: Policy, config: RunConfig, seed: int, envs: LaneGroup | None = None, stop: Stop | None = None
 ) -> list[Episode]:
     """Equally many episodes from each held-out start for every method, split evenly over its explorers.
 
@@ -117,7 +121,7 @@ def held_out_episodes(
     """
     if envs is None:
         with measuring(config) as own:
-            return held_out_episodes(policy, config, seed, own)
+            return held_out_episodes(policy, config, seed, own, stop)
     levels, shares = config.measure.levels, _shares(config)
     played = rollout(
         policy,
@@ -127,7 +131,9 @@ def held_out_episodes(
         seed=seed,
         limit=config.measure.steps,
         max_failures=config.deploy.max_failures,
+        stop=stop,
     )
+    heed(stop, MEASURING)
     kept = []
     for episode in played:
         again, level = divmod(episode.key.lane, levels)
@@ -139,26 +145,25 @@ def held_out_episodes(
     return kept
 
 
-class Map(NamedTuple):
-    """The cells of every held-out level."""
-
-    reachable: np.ndarray
-    """bool [levels, width, height]"""
-    pictures: np.ndarray
-    """uint8 [some levels, side, side, 3]"""
-
-
-def whereabouts(episodes: Sequence[Episode], config: RunConfig, spec: EnvSpec) -> dict[str, np.ndarray]:
+def whereabouts(
+    episodes: Sequence[Episode], config: RunConfig, spec: EnvSpec, note: Note | None = None
+) -> dict[str, np.ndarray]:
     """Arrays of where explorers were, and of who differs from whom."""
     population, levels = config.population, config.measure.levels
-    cells = level_map(config.env, config.measure)
-    if cells is None:
+    if not has_cells(config.env):
         distance = diversity.mean_distance(_visited(episodes, population, spec))
         return {"distance": distance.astype(np.float32)}
-    visits, paths = _visits(episodes, population, levels, cells.reachable.shape[1:])
+    arrays: dict[str, np.ndarray] = {}
+    with looking("maps of the held-out levels, nor coverage", note):
+        arrays["reachable"] = level_maps(config.env, config.measure)
+    if config.measure.pictures:
+        with looking("pictures of the held-out levels", note):
+            arrays["pictures"] = level_pictures(config.env, config.measure)
+    farthest = np.max([episode.info["agent_pos"].max(0) for episode in episodes], 0)
+    shape = arrays["reachable"].shape[1:] if "reachable" in arrays else tuple((farthest + 1).tolist())
+    visits, paths = _visits(episodes, population, levels, shape)
     distance = diversity.visit_distance(visits).astype(np.float32)
-    arrays = {"visits": visits, "paths": paths, "distance": distance, "reachable": cells.reachable}
-    return arrays | {"pictures": cells.pictures} if len(cells.pictures) else arrays
+    return arrays | {"visits": visits, "paths": paths, "distance": distance}
 
 
 def sights(
@@ -166,25 +171,25 @@ def sights(
     config: RunConfig,
     spec: EnvSpec,
     world: WorldModel,
-    note: Callable[[str], None] | None = None,
+    note: Note | None = None,
+    stop: Stop | None = None,
 ) -> dict[str, np.ndarray]:
     """Arrays of what was seen: films of the explorers, where the world can be drawn, and an open-loop prediction
     beside the truth."""
-    arrays = {}
-    try:
-        arrays["films"] = _films(episodes, config, config.population)
-    except CascadeError as error:
-        if note is not None:
-            note(f"no films of the explorers: {error}")
-    picture = open_loop_picture(world, episodes, spec)
-    return arrays if picture is None else arrays | {"open_loop": picture}
+    arrays: dict[str, np.ndarray] = {}
+    with looking("films of the explorers", note):
+        arrays["films"] = _films(episodes, config, config.population, stop)
+    with looking("open-loop prediction", note):
+        picture = open_loop_picture(world, episodes, spec)
+        arrays |= {} if picture is None else {"open_loop": picture}
+    return arrays
 
 
 def _numbers(
     episodes: Sequence[Episode], arrays: dict[str, np.ndarray], world: WorldModel, config: RunConfig
 ) -> dict[str, float]:
     found = {"deployed_distance": diversity.population_diversity(arrays["distance"])}
-    if "visits" in arrays:
+    if "reachable" in arrays:
         found["coverage"] = coverage.coverage(arrays["visits"], arrays["reachable"])
     chunk = _chunk(episodes, config)
     if chunk is not None:
@@ -192,22 +197,31 @@ def _numbers(
     return found
 
 
-def level_map(env: EnvConfig, config: MeasureConfig) -> Map | None:
-    """Where agents can come to stand; None where a world has no cells."""
-    if not env.id.startswith("minigrid:"):
-        return None
+def has_cells(env: EnvConfig) -> bool:
+    """Whether agents stand on cells of a map."""
+    return env.id.startswith("minigrid:")
+
+
+def level_maps(env: EnvConfig, config: MeasureConfig) -> np.ndarray:
+    """Where agents can come to stand, bool [levels, width, height]."""
     from cascade.envs.minigrid import reachable_cells
 
-    world, reachable, drawn = make(env), [], []
-    try:
-        for i, start in enumerate(held_out_starts(config)):
+    reachable = []
+    with opened(env) as world:
+        for start in held_out_starts(config):
             world.reset(start)
             reachable.append(reachable_cells(world))
-            if i < config.pictures:
-                drawn.append(shrink(world.render(), PICTURE_SIDE))
-    finally:
-        world.close()
-    return Map(np.stack(reachable), np.array(drawn, np.uint8))
+        return np.stack(reachable)
+
+
+def level_pictures(env: EnvConfig, config: MeasureConfig) -> np.ndarray:
+    """The first levels as they are drawn, uint8 [levels, side, side, 3]."""
+    drawn = []
+    with opened(env) as world:
+        for start in held_out_starts(config)[: config.pictures]:
+            world.reset(start)
+            drawn.append(shrink(world.render(), PICTURE_SIDE))
+        return np.array(drawn, np.uint8)
 
 
 def _visits(
@@ -251,10 +265,13 @@ def _vectors(obs: Mapping[str, np.ndarray], spec: EnvSpec) -> np.ndarray:
     return np.concatenate(parts, 1)
 
 
-def _films(episodes: Sequence[Episode], config: RunConfig, population: int) -> np.ndarray:
+def _films(
+    episodes: Sequence[Episode], config: RunConfig, population: int, stop: Stop | None = None
+) -> np.ndarray:
     """FRAMES evenly spaced frames of each explorer's first episode from the first start."""
     films, start = [], held_out_starts(config.measure)[0]
     for explorer in range(population):
+        heed(stop, MEASURING)
         episode = next(e for e in episodes if e.key[:2] == (explorer, 0))
         frames = film(config.env, start, episode.action[:-1])
         chosen = frames[np.linspace(0, len(frames) - 1, FRAMES).round().astype(int)]

@@ -9,8 +9,9 @@ import numpy as np
 
 from cascade.config import EnvConfig, RunConfig
 from cascade.data.store import Store
-from cascade.envs import make
+from cascade.envs import opened
 from cascade.metrics import scores
+from cascade.run.watching import Note, looking
 from cascade.specs import Episode
 
 ROOMS = 6
@@ -21,18 +22,27 @@ BOTTOM less the row; found by looking for the colour of his shirt in 932 frames,
 
 
 def places(
-    episodes: Sequence[Episode], store: Store, config: RunConfig, starts: Sequence[int]
+    episodes: Sequence[Episode],
+    store: Store,
+    config: RunConfig,
+    starts: Sequence[int],
+    note: Note | None = None,
 ) -> dict[str, np.ndarray]:
-    """The arrays of `tracks` and `skills`, as far as the world tells them; episodes began at `starts`."""
+    """The arrays of `tracks` and `skills`, as far as the world tells them; episodes began at `starts`.
+
+    `note` is told what could not be drawn.
+    """
     arrays: dict[str, np.ndarray] = {}
     if {"position", "room"} <= store.spec.info.keys():
-        arrays |= tracks(episodes, config, starts)
+        arrays |= tracks(episodes, config, starts, note)
     if "achievements" in store.spec.info:
         arrays |= skills(store, config.env)
     return arrays
 
 
-def tracks(episodes: Sequence[Episode], config: RunConfig, starts: Sequence[int]) -> dict[str, np.ndarray]:
+def tracks(
+    episodes: Sequence[Episode], config: RunConfig, starts: Sequence[int], note: Note | None = None
+) -> dict[str, np.ndarray]:
     """`positions` int16 [P, levels, T, 3]: column, row and room in the first episode from each start, then -1.
 
     Of the rooms with the most visits `rooms` [R] and `room_pictures` uint8 [R, height, width, 3].
@@ -49,9 +59,9 @@ def tracks(episodes: Sequence[Episode], config: RunConfig, starts: Sequence[int]
     if config.measure.pictures:
         visits = Counter(found[..., 2][found[..., 2] >= 0].tolist())
         chosen = sorted(room for room, _ in visits.most_common(ROOMS))
-        arrays["rooms"] = np.array(chosen, np.int16)
-        pictures = [room_picture(firsts, room, config.env, starts) for room in chosen]
-        arrays["room_pictures"] = np.stack(pictures)
+        with looking("pictures of the rooms", note):
+            pictures = [room_picture(firsts, room, config.env, starts) for room in chosen]
+            arrays |= {"rooms": np.array(chosen, np.int16), "room_pictures": np.stack(pictures)}
     return arrays
 
 
@@ -59,14 +69,11 @@ def room_picture(episodes: Sequence[Episode], room: int, env: EnvConfig, starts:
     """The screen in a room: an episode that came there is played again up to its first moment in it."""
     episode = next(one for one in episodes if (one.info["room"] == room).any())
     moment = int(np.argmax(episode.info["room"] == room))
-    world = make(env)
-    try:
+    with opened(env) as world:
         world.reset(starts[episode.key.lane])
         for action in episode.action[:moment]:
             world.step(action)
         return world.render()
-    finally:
-        world.close()
 
 
 def skills(store: Store, env: EnvConfig) -> dict[str, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,15 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from cascade.data.files import one_writer, read_json, write_json
-from cascade.errors import disk_errors
+from cascade.data.files import Unusable, one_writer, read_json, write_json
+from cascade.errors import CascadeError, disk_errors
 
 FORMAT = 1
 Record = dict[str, Any]
 
 
 def record(seed: int, deployment: int, metric: str, value: Any, task: str | None = None) -> Record:
-    return {"seed": seed, "deployment": deployment, "metric": metric, "task": task, "value": float(value)}
+    """One number, or None where what was measured is none."""
+    value = plain(float(value))
+    return {"seed": seed, "deployment": deployment, "metric": metric, "task": task, "value": value}
+
+
+def plain(value: Any) -> Any:
+    """A document as JSON has it: a number that is not finite is null, however deep it lies."""
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def explorer_records(seeds: Sequence[int], deployment: int, metrics: Mapping[str, Any]) -> list[Record]:
@@ -55,7 +67,13 @@ class Results:
         """What is there, or nothing yet."""
         if not path.exists():
             return cls(path, about or {})
-        document = read_json(path)
+        try:
+            document = read_json(path)
+        except Unusable as error:
+            raise CascadeError(
+                f"{path}: cannot be used ({error}); restore it from a copy, or move it aside to go on with a new "
+                "one, which begins empty"
+            ) from None
         records, phases = document.pop("records"), document.pop("phases")
         document.pop("format")
         return cls(path, document | (about or {}), records, phases)

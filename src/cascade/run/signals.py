@@ -13,11 +13,15 @@ Stop = Callable[[], bool]
 
 
 class Interrupted(CascadeError):
-    """A run was told to stop, and has saved itself. The exit code is the shell's for that signal."""
+    """Something was told to stop, and what it had finished is kept. The exit code is the shell's for that signal."""
 
-    def __init__(self, message: str, number: int = signal.SIGINT):
-        super().__init__(message)
-        self.code = 128 + number
+    code = 128 + signal.SIGINT
+
+
+def heed(stop: Stop | None, what: str) -> None:
+    """Stop here, in the middle of `what`, if somebody asked for it."""
+    if stop is not None and stop():
+        raise Interrupted(f"stopped while {what}")
 
 
 class Asked:
@@ -37,7 +41,10 @@ class Asked:
 
 @contextmanager
 def listening(notice: Callable[[str], None] | None = None) -> Iterator[Asked]:
-    """While this lasts, signals are noted instead of ending the process. Only the main thread can."""
+    """While this lasts, signals are noted instead of ending the process. Only the main thread can.
+
+    What is then `Interrupted` has the exit code of the signal that came.
+    """
     asked = Asked()
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -53,6 +60,9 @@ def listening(notice: Callable[[str], None] | None = None) -> Iterator[Asked]:
         return
     try:
         yield asked
+    except Interrupted as stopped:
+        stopped.code = 128 + (asked.number or signal.SIGINT)
+        raise
     finally:
         for number, old in before.items():
             signal.signal(number, old)

@@ -7,6 +7,8 @@ deployment.
 from __future__ import annotations
 
 import io
+import zipfile
+import zlib
 from pathlib import Path
 
 import equinox as eqx
@@ -48,10 +50,12 @@ def read(path: Path, spec: EnvSpec, config: RunConfig) -> Snapshot:
     like = jax.eval_shape(lambda: take(state.of_seed(state.create(spec, config, keys), 0)))
     wanted = named_leaves(like)
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = [stored[name] for name in wanted]
-    except (OSError, KeyError, ValueError) as error:
-        raise CascadeError(f"{path}: no snapshot can be read here ({error})") from None
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise CascadeError(
+            f"{path}: no snapshot can be read here ({error}); restore it from a copy, or choose another --deployment"
+        ) from None
     if [(x.shape, x.dtype) for x in arrays] != [(x.shape, x.dtype) for x in wanted.values()]:
         raise CascadeError(f"{path}: does not fit the settings of its run")
     snapshot: Snapshot = jax.tree.unflatten(jax.tree.structure(like), map(jax.numpy.asarray, arrays))

@@ -102,6 +102,17 @@ def begin_again(
     return Population(explorers.agents, jax.tree.map(jnp.zeros_like, explorers.scales))
 
 
+def saved(state: State, keys: Key[Array, " S"]) -> dict[str, Any]:
+    """The tree that a checkpoint holds."""
+    return {"state": state, "keys": jax.vmap(jax.random.key_data)(keys)}
+
+
+def blueprint(spec: EnvSpec, config: RunConfig, keys: Key[Array, " S"]) -> dict[str, Any]:
+    """The shapes and types of that tree under these settings; nothing is computed."""
+    tree: dict[str, Any] = jax.eval_shape(lambda: saved(create(spec, config, keys), keys))
+    return tree
+
+
 def of_seed(tree: Any, index: int) -> Any:
     """One seed's part of a tree."""
     return jax.tree.map(lambda x: x[index], tree)

@@ -30,6 +30,7 @@ from cascade.explore.policy import PopulationPolicy
 from cascade.explore.saved import Behaviour
 from cascade.run.labelling import label, reward_function, summary_of, upto
 from cascade.run.lesson import Curves, Lesson, Progress, Report, Stop
+from cascade.run.results import Record, plain, record
 from cascade.run.train import acting_device
 from cascade.specs import EnvSpec
 from cascade.transfer.labels import Summary
@@ -86,7 +87,7 @@ class Result:
                 "returns": self.returns,
                 "steps": self.steps,
             }
-        return document
+        return {name: plain(value) for name, value in document.items()}
 
 
 @dataclass
@@ -101,10 +102,10 @@ class Outcome:
     seconds: dict[str, float] = field(default_factory=dict)
     interrupted: bool = False
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[Record]:
         """As entries of a run's `results.json`: success and return of every task that was evaluated."""
         return [
-            {"seed": self.seed, "deployment": self.deployment, "metric": metric, "task": task, "value": value}
+            record(self.seed, self.deployment, metric, value, task)
             for task, result in self.results.items()
             for metric, value in (("success", result.success), ("return", result.mean_return))
             if value is not None

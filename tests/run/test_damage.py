@@ -1,0 +1,119 @@
+"""Damaged files of a run: found before anything is computed from them, and told in one line with what to do."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from run_helpers import tiny
+from transfer_helpers import TABLE, configuration, random_store
+
+import cascade
+from cascade.cli import main
+from cascade.data import minari, store
+from cascade.envs import spec_of
+from cascade.errors import CascadeError
+from cascade.run import api, snapshot, state
+from cascade.run.api import Run
+from cascade.run.checkpoint import Checkpoints, named_leaves
+from cascade.run.folder import Folder
+from cascade.run.transfer import Outcome
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A run of three deployments whose models are not worth reading."""
+    folder, config = Folder(tmp_path / "run"), configuration()
+    folder.start(config, (0,), "demo", spec_of(config.env))
+    data = random_store(folder.data(0), TABLE, steps=40, deployments=3)
+    checkpoints = Checkpoints(folder.checkpoints((0,)))
+    checkpoints.save({"weights": np.zeros(1)}, {"data": {"0": data.contents}})
+    checkpoints.close()
+    for deployment in range(3):
+        model = folder.snapshot(0, deployment)
+        model.parent.mkdir(parents=True, exist_ok=True)
+        model.touch()
+    return cascade.open(folder.path)
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def nothing_is_trained(monkeypatch) -> None:
+    def interrupted(world, store, names, config, spec, seed, k, report, stop):
+        return Outcome(seed, k, {}, config.transfer, interrupted=True)
+
+    monkeypatch.setattr(api, "transfer", interrupted)
+    monkeypatch.setattr(Run, "world", lambda self, seed, k: None)
+
+
+def test_a_flipped_bit_is_found_before_transfer_and_export(stored, tmp_path, monkeypatch, capsys):
+    nothing_is_trained(monkeypatch)
+    monkeypatch.setattr(minari, "export", pytest.fail)
+    flip(stored.store().deployments[1].path / "action.npy")
+    said = r"1 of 3 deployments excluded.*deploy-001: action.npy: checksum.*; restore the named files from a copy and"
+    with pytest.raises(CascadeError, match=said):
+        stored.transfer(["reward"])
+    with pytest.raises(SystemExit):
+        main(["export", str(stored.path), "--out", str(tmp_path / "out")])
+    error = capsys.readouterr().err
+    assert "deploy-001: action.npy: checksum" in error
+    assert "the rest is used" not in error, "it is not"
+
+
+def test_bytes_are_compared_once_for_the_same_data(stored, monkeypatch):
+    compared = []
+    monkeypatch.setattr(store, "check_bytes", lambda path, entry: compared.append(path))
+    stored.store()
+    assert compared == []
+    stored.store(verify=True)
+    assert len(compared) == len(set(compared)) > 3
+    before = len(compared)
+    stored.store(verify=True)
+    assert len(compared) == before
+
+
+def test_transfer_says_that_its_data_are_not_the_models(stored, tmp_path, monkeypatch):
+    nothing_is_trained(monkeypatch)
+    notes = []
+    stored.transfer(["reward"], note=notes.append)
+    assert notes == []
+    stored.store().deployments[1].path.rename(tmp_path / "aside")
+    stored.transfer(["reward"], deployment=0, note=notes.append)
+    assert notes == [], "the model after the first deployment knew nothing of it"
+    stored.transfer(["reward"], note=notes.append)
+    (note,) = notes
+    assert "the world model was also trained on deploy-001, which is not here any more" in note
+
+
+def test_results_that_cannot_be_read_are_found_before_training(stored, monkeypatch):
+    monkeypatch.setattr(api, "transfer", pytest.fail)
+    path = stored.path / "results.json"
+    path.write_text("{")
+    with pytest.raises(CascadeError, match=r"results\.json: unreadable\); restore it from a copy") as error:
+        stored.transfer(["reward"])
+    assert str(error.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("damage", ["cut", "altered", "empty"])
+def test_a_damaged_snapshot_is_one_line(damage, tmp_path):
+    config, path = tiny(), tmp_path / "deploy-000.npz"
+    spec, keys = spec_of(config.env), state.seed_keys((0,))
+    like = jax.eval_shape(lambda: snapshot.take(state.of_seed(state.create(spec, config, keys), 0)))
+    random = np.random.default_rng(0)
+    arrays = {name: random.normal(size=x.shape).astype(x.dtype) for name, x in named_leaves(like).items()}
+    snapshot.write_arrays(path, arrays)
+    assert snapshot.read(path, spec, config).actors is not None
+    content = path.read_bytes()
+    middle = len(content) // 2
+    damaged = {
+        "cut": content[:middle],
+        "altered": content[:middle] + b"\xff" * 999 + content[middle + 999 :],
+        "empty": b"",
+    }
+    path.write_bytes(damaged[damage])
+    with pytest.raises(CascadeError, match=r"deploy-000\.npz: no snapshot can be read here .*; restore it"):
+        snapshot.read(path, spec, config)
