@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from rich.markup import escape
+from rich.text import Text
 from tyro.extras import subcommand_cli_from_dict
 
 from cascade.cli import run, sweep, transfer
@@ -60,7 +60,7 @@ def main(args: Sequence[str] | None = None) -> None:
     try:
         parse(sys.argv[1:] if args is None else args).run()
     except CascadeError as error:
-        console.print(f"[bold red]cascade:[/] {escape(str(error))}", soft_wrap=True)
+        console.print(Text.assemble(("cascade:", "bold red"), " ", str(error)), soft_wrap=True)
         sys.exit(error.code)
     except BrokenPipeError:  # whoever read our words has heard enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

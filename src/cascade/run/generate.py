@@ -9,6 +9,7 @@ large that it earns halfway between both. What is written is a data folder: `--i
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -191,7 +192,7 @@ def behaviour_folder(run: Run, task: str, seed: int, deployment: int | None = No
         flag = "--reward" if ":" in task else "--task"
         raise CascadeError(
             f"{run.path}: no policy for the task {task} of seed {seed} is saved here; "
-            f"make one first: cascade transfer {run.path} {flag} {task}{after}"
+            f"make one first: {shlex.join(['cascade', 'transfer', str(run.path), flag, task])}{after}"
         )
     return place
 
