@@ -21,9 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from cascade.errors import MORE_FILES, CascadeError
+from cascade.errors import MORE_FILES, CascadeError, disk_errors
 
 CHUNK = 8 << 20
+LOCK = ".lock"
+"""In a folder that one process writes at a time; of a file it is beside it, with the file's name before."""
 
 
 class Unusable(CascadeError):
@@ -31,10 +33,20 @@ class Unusable(CascadeError):
 
 
 @contextmanager
-def one_writer(path: Path) -> Iterator[None]:
-    """Keep other processes that would change what is at `path` waiting meanwhile."""
-    with path.with_name(f".{path.name}.lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+def one_writer(path: Path, busy: str = "") -> Iterator[None]:
+    """Let other processes that would change what is at `path` wait meanwhile, or end with the line `busy`."""
+    lock = path / LOCK if path.is_dir() else path.with_name(f".{path.name}{LOCK}")
+    with disk_errors(lock.parent):
+        handle = lock.open("w")
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+        except OSError as error:
+            if busy and error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                raise CascadeError(busy) from None
+            raise CascadeError(
+                f"{lock}: cannot be locked ({error.strerror}); choose a folder on a file system that has locks"
+            ) from None
         yield
 
 
