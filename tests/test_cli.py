@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import json
 import os
+import shlex
 import subprocess
 import sys
 from itertools import pairwise
@@ -15,7 +16,10 @@ import tyro
 
 from cascade.cli import main
 from cascade.cli.main import COMMANDS
+from cascade.cli.output import say
 from cascade.cli.progress import Quiet
+from cascade.cli.tables import by_deployment
+from cascade.run.signals import Interrupted
 
 PACKAGE = Path(__file__).parents[1] / "src" / "cascade"
 SETTINGS = [*sorted(PACKAGE.glob("config/*.py")), *sorted(PACKAGE.glob("cli/*.py"))]
@@ -189,6 +193,38 @@ def test_modules_beside_the_caller_are_found_by_the_installed_command(tmp_path):
     found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert found.returncode == 2
     assert "module 'beside' has no attribute 'absent'" in " ".join(found.stderr.split())
+
+
+AWKWARD = "runs/[/x] [bold]b :smile: " + "long " * 40 + "end"
+
+
+def test_a_line_is_printed_as_it_is(capsys):
+    say(AWKWARD)
+    assert capsys.readouterr().err == AWKWARD + "\n"
+
+
+def test_names_in_a_table_are_printed_as_they_are(capsys):
+    say(by_deployment({"[/x] [bold]b :smile:": [{"deployment": 0, "metric": "coverage", "value": 1.0}]}))
+    assert "[/x] [bold]b :smile:" in capsys.readouterr().err
+
+
+def test_a_mistake_is_printed_as_it_is(capsys):
+    with pytest.raises(SystemExit):
+        main(["report", AWKWARD])
+    err = capsys.readouterr().err
+    assert f"cascade: {AWKWARD}" in err
+    assert err.count("\n") == 1
+
+
+def test_the_command_to_go_on_with_can_be_copied(capsys, monkeypatch):
+    def stop(*_: object, **__: object) -> None:
+        raise Interrupted("stopped")
+
+    monkeypatch.setattr("cascade.run.api.run", stop)
+    with pytest.raises(SystemExit):
+        main(["run", "demo", "--quiet", "--out", AWKWARD])
+    words = shlex.split(capsys.readouterr().err.partition("go on with: ")[2])
+    assert words == ["cascade", "run", "--out", AWKWARD]
 
 
 @pytest.mark.parametrize(("asked", "given"), [(None, "false"), ("true", "true")])

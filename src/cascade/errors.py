@@ -5,7 +5,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+MORE_FILES = "allow more open files (`ulimit -n 65536`)"
+_REMEDIES = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.EMFILE: MORE_FILES,
+    errno.ENFILE: MORE_FILES,
+}
 
 
 class CascadeError(Exception):
@@ -58,7 +64,7 @@ def disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        remedy = "free some space" if error.errno in _NO_SPACE else "make the folder writable"
+        remedy = _REMEDIES.get(error.errno or 0, "make the folder writable")
         cause = error.strerror or str(error)
         raise CascadeError(
             f"{path}: cannot write ({cause}); {remedy} and run the same command again, nothing stored is lost"

@@ -1,27 +1,47 @@
-"""The one way seeds are written: `3`, `0-9` or `0,2,5`."""
+"""The one way seeds are written: `3`, `0-9` or `0,2,5`; and which there are."""
 
+import operator
 import re
+from collections.abc import Iterable
+from itertools import chain, islice
 from typing import Annotated
 
 import tyro
 
 from cascade.errors import SettingError
 
+LARGEST = 2**32 - 1
+"""of what a random key is made from"""
+MOST = 100_000
+
 
 def parse_seeds(text: str) -> tuple[int, ...]:
     """`0-9` or `0,2,5` or `3`, and mixtures such as `0-2,7`, as a tuple of distinct seeds."""
-    seeds: list[int] = []
+    ranges: list[range] = []
     for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        match = re.fullmatch(r"\s*(\d{1,20})(?:-(\d{1,20}))?\s*", part)
         if match is None:
             raise SettingError("--seeds", text, "a number, a range or a list: 3, 0-9 or 0,2,5")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise SettingError("--seeds", text, "a range that rises, such as 0-9")
-        seeds.extend(range(first, last + 1))
-    if len(set(seeds)) != len(seeds):
-        raise SettingError("--seeds", text, "each seed once")
-    return tuple(seeds)
+        ranges.append(range(first, last + 1))
+    return check_seeds(chain(*ranges), "--seeds", text)
+
+
+def check_seeds(seeds: Iterable[object], setting: str, given: object) -> tuple[int, ...]:
+    """Distinct seeds that every random generator takes; the error repeats what was given."""
+    try:
+        chosen = tuple(operator.index(seed) for seed in islice(seeds, MOST + 1))  # type: ignore[arg-type]
+    except TypeError:
+        raise SettingError(setting, given, "whole numbers") from None
+    if not 0 < len(chosen) <= MOST:
+        raise SettingError(setting, given, f"1 to {MOST:,} seeds")
+    if min(chosen) < 0 or max(chosen) > LARGEST:
+        raise SettingError(setting, given, f"numbers from 0 to {LARGEST}")
+    if len(set(chosen)) != len(chosen):
+        raise SettingError(setting, given, "each seed once")
+    return chosen
 
 
 def format_seeds(seeds: tuple[int, ...]) -> str:

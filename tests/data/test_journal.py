@@ -6,10 +6,13 @@ import dataclasses
 import errno
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +20,7 @@ import pytest
 from data_helpers import CONTINUOUS, SPEC, contents, make_episode, make_episodes
 
 from cascade.data import files
+from cascade.data import journal as journal_module
 from cascade.data.journal import Journal
 from cascade.data.store import Store
 from cascade.errors import CascadeError
@@ -187,6 +191,48 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path, monkeypatch: 
     assert len(journal.finished()) == 4
     journal.commit()
     assert Store.open(tmp_path).steps == 5 + 8 + 3 + 7
+
+
+@contextmanager
+def few_files(spare: int) -> Iterator[None]:
+    """Meanwhile this process may open only so many more files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(path.name) for path in Path("/dev/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + spare, hard))
+    taken = []
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        for _ in range(spare):
+            os.close(taken.pop())
+        yield
+    finally:
+        for handle in taken:
+            os.close(handle)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_more_shards_than_a_process_may_open_are_committed(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(journal_module, "OPEN_SHARDS", 4)
+    lengths = [1] * 40
+    journal = Journal(tmp_path, 0, CONTINUOUS, flush_bytes=1)
+    for episode in make_episodes(lengths, CONTINUOUS):
+        journal.append(episode)
+    with few_files(12):
+        stored = journal.commit()
+    assert stored.manifest.steps == sum(lengths)
+
+
+def test_too_many_open_files_are_no_fault_of_a_shard(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, 0, SPEC)
+    journal.append(EPISODES[0])
+    journal.flush()
+    wanted = r"Too many open files; allow more.*ulimit -n"
+    with few_files(0), pytest.raises(CascadeError, match=wanted) as caught:
+        journal._shards[0].array("action.npy")
+    assert not isinstance(caught.value, files.Unusable)
+    assert Journal(tmp_path, 0, SPEC).problems == []
 
 
 def test_a_stored_deployment_is_not_collected_again(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -49,6 +50,15 @@ def test_what_is_stored_comes_back_byte_for_byte(spec, tmp_path):
     back, note = copied(path, spec, tmp_path / "back")
     assert same_rows(store, back)
     assert note == ""
+
+
+def test_a_relative_folder_will_do(tmp_path, monkeypatch):
+    store = make_store(tmp_path / "data", [3, 8])
+    monkeypatch.chdir(tmp_path)
+    path = export(store, Path("sets"), "made-up-v0")
+    assert path == tmp_path / "sets" / "made-up-v0"
+    back, _ = copied("sets/made-up-v0", SPEC, tmp_path / "back")
+    assert same_rows(store, back)
 
 
 def test_minaris_own_reader_sees_all_of_it(tmp_path, monkeypatch):

@@ -2,15 +2,17 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cascade.config import EnvConfig
-from cascade.envs import InProcess, Vectoriser, make
+from cascade.envs import InProcess, Vectoriser, make, worker
 from cascade.errors import CascadeError, SettingError
 
 STEP = -1
@@ -308,3 +310,15 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert parent.returncode == -signal.SIGKILL
     assert int(out) > 0
     assert err == b""
+
+
+def test_a_worker_with_another_parent_ends_although_its_pipe_is_open(monkeypatch):
+    """As where polling does not wake for a hang-up: the parent that it began with is gone."""
+    parents, ended = iter([7, 7, 1]), threading.Event()
+    monkeypatch.setattr(worker, "LOOK_FOR_PARENT", 0.01)
+    monkeypatch.setattr(os, "getppid", lambda: next(parents))
+    monkeypatch.setattr(os, "_exit", lambda code: ended.set())
+    mine, theirs = socket.socketpair()
+    with mine, theirs:
+        worker._exit_with_parent(mine.fileno())
+        assert ended.wait(10)

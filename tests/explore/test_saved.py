@@ -1,6 +1,9 @@
 """Policies in a user's own loop, and behaviours that are saved and loaded."""
 
 import json
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 import gymnasium as gym
 import jax
@@ -40,6 +43,10 @@ def saved(tmp_path_factory):
     """A behaviour for CartPole, and where it is saved."""
     one = behaviour(make(EnvConfig(id="gym:CartPole-v1")).spec)
     return one, one.save(tmp_path_factory.mktemp("saved") / "new")
+
+
+def weights_of(folder):
+    return next(folder.glob("weights-*.npz"))
 
 
 def drive(player, seed=0, episodes=2):
@@ -114,11 +121,58 @@ def test_a_wrong_observation_is_named(obs, message):
         Player(RandomPolicy(spec.action), spec.observations, spec.action)(obs)
 
 
+def arrays(one):
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves((one.world, one.actor))]
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_a_kill_while_it_is_replaced_leaves_the_old_or_the_new(saved, tmp_path, monkeypatch, after):
+    """Killed after so many of the steps that change names: the folder always holds one whole behaviour."""
+    one, _ = saved
+    folder = one.save(tmp_path / "replaced")
+    other = replace(one, actor=jax.tree.map(lambda x: 2.0 * x, one.actor), greedy=True)
+    done = []
+
+    def counted(change):
+        def step(*args):
+            if len(done) == after:
+                raise KeyboardInterrupt
+            done.append(change)
+            return change(*args)
+
+        return step
+
+    with monkeypatch.context() as patch:
+        for name in ("replace", "unlink"):
+            patch.setattr(Path, name, counted(getattr(Path, name)))
+        with suppress(KeyboardInterrupt):
+            other.save(folder)
+    found = Behaviour.load(folder)
+    assert arrays(found) == arrays(other if found.greedy else one)
+    assert found.greedy == (after > 1)
+    other.save(folder)
+    assert arrays(Behaviour.load(folder)) == arrays(other)
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_folder_of_an_earlier_version_is_read(saved, tmp_path):
+    one, _ = saved
+    folder = one.save(tmp_path / "old")
+    weights_of(folder).rename(folder / "weights.npz")
+    document = json.loads((folder / "behaviour.json").read_text())
+    del document["weights"]
+    (folder / "behaviour.json").write_text(json.dumps(document))
+    assert arrays(Behaviour.load(folder)) == arrays(one)
+    one.save(folder)
+    assert not (folder / "weights.npz").exists()
+    assert arrays(Behaviour.load(folder)) == arrays(one)
+
+
 @pytest.mark.parametrize("damage", ["gone", "cut", "other", "format"])
 def test_what_cannot_be_loaded_is_one_line(saved, tmp_path, damage):
     one, _ = saved
     folder = one.save(tmp_path / "copy")
-    settings, weights = folder / "behaviour.json", folder / "weights.npz"
+    settings, weights = folder / "behaviour.json", weights_of(folder)
     if damage == "gone":
         settings.unlink()
     elif damage == "cut":
@@ -139,12 +193,13 @@ def test_loading_executes_nothing(saved, tmp_path):
     """An array of objects in the place of weights is refused, not unpickled."""
     one, _ = saved
     folder = one.save(tmp_path / "planted")
-    with np.load(folder / "weights.npz", allow_pickle=False) as stored:
-        arrays = dict(stored)
-    name = next(iter(arrays))
-    np.savez(folder / "weights.npz", **arrays | {name: np.array([{}], object)})
+    weights = weights_of(folder)
+    with np.load(weights, allow_pickle=False) as stored:
+        planted = dict(stored)
+    name = next(iter(planted))
+    np.savez(weights, **planted | {name: np.array([{}], object)})
     document = json.loads((folder / "behaviour.json").read_text())
-    document["checksum"] = checksum(folder / "weights.npz")
+    document["checksum"] = checksum(weights)
     (folder / "behaviour.json").write_text(json.dumps(document))
     with pytest.raises(CascadeError, match="Object arrays cannot be loaded"):
         Behaviour.load(folder)

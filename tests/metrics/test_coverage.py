@@ -1,14 +1,10 @@
 """Coverage: hand-counted levels, what must not matter, and equal numbers of episodes."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 
 from cascade.metrics.coverage import (
     coverage,
-    expected_coverage,
-    explorer_coverage,
     level_coverage,
     split_episodes,
 )
@@ -25,7 +21,8 @@ VISITS = np.array(
 def test_hand_counted():
     np.testing.assert_allclose(level_coverage(VISITS, REACHABLE), [2 / 4, 2 / 2])
     assert coverage(VISITS, REACHABLE) == pytest.approx(0.75)
-    np.testing.assert_allclose(explorer_coverage(VISITS, REACHABLE), [(2 / 4 + 1 / 2) / 2, (1 / 4 + 1) / 2])
+    assert coverage(VISITS[:1], REACHABLE) == pytest.approx((2 / 4 + 1 / 2) / 2)
+    assert coverage(VISITS[1:], REACHABLE) == pytest.approx((1 / 4 + 1) / 2)
 
 
 def test_levels_weigh_the_same_whatever_their_size():
@@ -47,8 +44,8 @@ def test_order_and_counts_do_not_matter():
     assert coverage(visits[rng.permutation(4)][:, levels], reachable[levels]) == pytest.approx(found)
     assert coverage(visits * 7, reachable) == found
     assert coverage(visits.transpose(0, 1, 3, 2), reachable.transpose(0, 2, 1)) == pytest.approx(found)
-    alone = explorer_coverage(visits, reachable)
-    assert alone.max() <= found <= min(1.0, alone.sum())
+    alone = [coverage(visits[[i]], reachable) for i in range(4)]
+    assert max(alone) <= found <= min(1.0, sum(alone))
 
 
 def test_a_level_without_cells_is_refused():
@@ -63,17 +60,3 @@ def test_a_level_without_cells_is_refused():
 def test_every_method_gets_the_same_episodes(total, population, expected):
     assert split_episodes(total, population) == expected
     assert sum(split_episodes(total, population)) == total
-
-
-def test_expected_coverage_is_the_mean_over_all_choices():
-    rng = np.random.default_rng(1)
-    seen, reachable = rng.random((6, 2, 3, 3)) < 0.25, np.ones((2, 3, 3), dtype=bool)
-    for count in range(7):
-        every = [coverage(seen[list(chosen)], reachable) for chosen in combinations(range(6), count)]
-        expected = np.mean(every) if count else 0.0
-        assert expected_coverage(seen, reachable, count) == pytest.approx(expected, abs=1e-12)
-
-
-def test_expected_coverage_of_more_episodes_than_there_are_is_refused():
-    with pytest.raises(ValueError, match="recorded"):
-        expected_coverage(np.ones((2, 1, 1, 1), bool), np.ones((1, 1, 1), bool), 3)

@@ -7,7 +7,6 @@ from cascade.metrics.diversity import (
     dataset_diversity,
     mean_distance,
     population_diversity,
-    unique_share,
     visit_distance,
 )
 
@@ -60,11 +59,3 @@ def test_a_sample_estimates_the_whole_and_stays_fixed():
     assert dataset_diversity(rows) == dataset_diversity(rows)
     assert dataset_diversity(rows, seed=1) != dataset_diversity(rows)
     assert dataset_diversity(10 * rows) == pytest.approx(10 * dataset_diversity(rows))
-
-
-def test_unique_share():
-    grids = np.array([[[1, 2]], [[1, 2]], [[2, 1]], [[1, 2]]], dtype=np.uint8)
-    assert unique_share(grids) == 2 / 4
-    assert unique_share(np.arange(5)) == 1.0
-    rows = np.random.default_rng(0).integers(0, 2, size=(200, 3, 2)).astype(np.int32)
-    assert unique_share(rows) == len(np.unique(rows.reshape(200, -1), axis=0)) / 200

@@ -4,9 +4,12 @@ import base64
 import csv
 import io
 import json
+import os
 import re
 import shutil
 import zlib
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from html.parser import HTMLParser
 
 import numpy as np
@@ -17,7 +20,8 @@ from synthetic_run import write_run
 from cascade.cli import main
 from cascade.report import build as build_module
 from cascade.report.build import build
-from cascade.report.html import as_script, tag, text
+from cascade.report.compare import Member
+from cascade.report.html import Part, as_script, tag, text
 from cascade.report.load import read_run
 from cascade.report.pictures import Album, contact_sheet, pack, to_uri
 
@@ -275,6 +279,26 @@ def test_several_processes_draw_the_same_page_and_figures(made, tmp_path, monkey
     for path in built.figures:
         other = tmp_path / "again" / path.relative_to(built.page.parent)
         assert other.read_bytes() == path.read_bytes(), path.name
+
+
+def test_where_no_processes_can_be_had_this_one_draws(tmp_path, monkeypatch):
+    """As in a script without a `__main__` guard, which each of them would run from its beginning."""
+
+    class Broken(ThreadPoolExecutor):
+        def __init__(self, count, mp_context):
+            super().__init__(count)
+
+        def map(self, function, works):
+            raise BrokenProcessPool
+
+    monkeypatch.setattr(build_module, "ALONE", 0)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
+    monkeypatch.setattr(build_module, "ProcessPoolExecutor", Broken)
+    monkeypatch.setattr(
+        build_module, "_draw", lambda work: (Member(work.ident, "", "", {}, [], []), Part(), [])
+    )
+    works = [build_module._Work(tmp_path, ident, "", tmp_path, 1, 1) for ident in "ab"]
+    assert [member.name for member, _, _ in build_module._each(works)] == ["a", "b"]
 
 
 def test_the_command(little, tmp_path, capsys):

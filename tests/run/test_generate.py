@@ -13,6 +13,7 @@ from transfer_helpers import random_store
 import cascade
 from cascade.cli import main
 from cascade.config import EnvConfig
+from cascade.data.files import LOCK, one_writer
 from cascade.envs import spec_of
 from cascade.errors import CascadeError, SettingError
 from cascade.run import initial
@@ -86,6 +87,20 @@ def test_a_dataset_goes_on_with_the_policy_it_was_begun_with(run, tmp_path):
     assert generate(later, request, tmp_path / "new")["deployment"] == 1
     with pytest.raises(SettingError, match="there is another dataset in this one"):
         generate(later, replace(request, deployment=1), tmp_path / "set")
+
+
+def test_two_at_once_do_not_remove_each_others_files(run, tmp_path):
+    out = tmp_path / "set"
+    out.mkdir()
+    with (
+        one_writer(out),
+        pytest.raises(
+            CascadeError, match="another process is making this dataset; wait for it, or choose another"
+        ),
+    ):
+        generate(run, Request("reward", "random", 80, 0), out)
+    assert [path.name for path in out.iterdir()] == [LOCK]
+    assert generate(run, Request("reward", "random", 80, 0), out)["episodes"] == 80
 
 
 def test_what_was_stopped_goes_on_to_the_same_bytes(run, tmp_path):

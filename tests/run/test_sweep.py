@@ -10,6 +10,7 @@ from run_helpers import same, tiny, weights
 import cascade
 from cascade.deploy import fleet
 from cascade.errors import CascadeError, SettingError
+from cascade.run import sweep
 from cascade.run.api import Run
 from cascade.run.results import record
 from cascade.run.sweep import Cell, cells, last_logged, on_ray, on_this_machine, transfer_cell
@@ -72,6 +73,51 @@ def test_cells_on_a_cluster_end_as_they_do_here(tmp_path, monkeypatch):
     for name in one:  # the cluster's processes compile with other flags than these tests
         np.testing.assert_allclose(one[name], other[name], rtol=1e-3, atol=1e-4, err_msg=name)
     assert last_logged(there.path / "metrics.jsonl") == "deployment 1, model step 8"
+
+
+def cluster(*gpus: float, error: Exception | None = None) -> SimpleNamespace:
+    """What a sweep asks of Ray: machines with so many GPUs, and tasks that end in this error."""
+
+    def get(reference: object) -> None:
+        raise error
+
+    return SimpleNamespace(
+        nodes=lambda: [{"Alive": True, "Resources": {"CPU": 2.0} | ({"GPU": n} if n else {})} for n in gpus],
+        remote=lambda **options: lambda function: SimpleNamespace(remote=lambda *given: object()),
+        wait=lambda references, timeout: (references, []),
+        get=get,
+        exceptions=ray.exceptions,
+    )
+
+
+def test_gpus_that_no_machine_has_are_refused(monkeypatch):
+    """Ray would wait for them for ever. Two machines with one each have no room for a run with two."""
+    todo = cells(("random",), (0,), Path("out"))
+    for asked, machines, most in [(1.0, (0,), 0), (2.0, (1, 1), 1), (0.5, (), 0)]:
+        monkeypatch.setattr(sweep, "connect", lambda address, machines=machines: cluster(*machines))
+        with pytest.raises(SettingError, match=f"--gpus: got {asked}, expected at most {most}, what"):
+            on_ray(todo, CONFIG, "tiny", gpus=asked)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (KeyError("speed"), "KeyError: 'speed'"),
+        (RuntimeError("\x1b[31mout of memory\x1b[0m\nand more"), "RuntimeError: out of memory"),
+        (None, "The task's local raylet died."),
+    ],
+)
+def test_what_a_task_raised_is_told_in_one_line(monkeypatch, error, told):
+    if error is None:
+        ended = ray.exceptions.RayError(f"{told}\nMore about it.")
+    else:
+        trace = f"Traceback (most recent call last):\n  File x\n{error!r}"
+        ended = ray.exceptions.RayTaskError(
+            "_work", trace, error, "ray::_work", 7, "here"
+        ).as_instanceof_cause()
+    monkeypatch.setattr(sweep, "connect", lambda address: cluster(0, error=ended))
+    (cell,) = cells(("random",), (0,), Path("out"))
+    assert on_ray([cell], CONFIG, "tiny") == ({}, {cell: told})
 
 
 def test_tasks_that_were_transferred_are_not_again():

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tabular_helpers import paths_tried
 
 from cascade.tabular import (
     NOT_REACHED,
@@ -58,10 +59,10 @@ def test_cascade_ts_tries_p_new_paths_a_round_while_p_remain(population, fake_sa
     world, draws = trees(5), Draws.of(SEEDS)
     belief = world.prior()
     for number in range(math.ceil(32 / population)):
-        before = belief.paths_tried()
+        before = paths_tried(belief)
         luck = draws.at(number)
         belief = STRATEGIES["cascade_ts"](world, belief, population, fake_samples, luck)
-        new = belief.paths_tried() - before
+        new = paths_tried(belief) - before
         assert np.array_equal(new, np.minimum(population, 32 - before))
 
 
@@ -70,7 +71,7 @@ def test_single_policy_batch_tries_one_new_path_a_round():
     belief = world.prior()
     for number in range(15):
         belief = STRATEGIES["single_policy_batch"](world, belief, 8, 1, draws.at(number))
-        assert (belief.paths_tried() == number + 1).all()
+        assert (paths_tried(belief) == number + 1).all()
         assert (belief.counts.sum((1, 2)) == 8 * 4 * (number + 1)).all()
 
 

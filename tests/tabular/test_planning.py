@@ -4,9 +4,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tabular_helpers import tree_successors
 
 from cascade.tabular import Draws
-from cascade.tabular.mdp import random_mdps, random_trees, tree_successors
+from cascade.tabular.mdp import random_mdps, random_trees
 from cascade.tabular.planning import bonuses, follow_tree, plan_mdp, plan_tree, rollout_mdp
 
 

@@ -5,9 +5,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 from scipy import stats
+from tabular_helpers import paths_tried, tree_successors
 
 from cascade.tabular import DirichletBelief, Draws, TreeBelief, tree_world
-from cascade.tabular.mdp import tree_successors
 from cascade.tabular.posterior import UNKNOWN
 
 
@@ -84,7 +84,7 @@ def test_the_last_leaf_is_known_by_elimination():
     after, _ = explored(3, 7, seeds=4)
     assert (before.accuracy() < 1.0).all()
     assert (after.accuracy() == 1.0).all()
-    assert (after.paths_tried() == 7).all()
+    assert (paths_tried(after) == 7).all()
 
 
 def test_dirichlet_posterior_concentrates_on_what_was_seen():

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import tyro
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from cascade.cli.output import console, print_json, say
 
@@ -29,7 +29,7 @@ class Doctor:
         say(table(findings))
         for one in findings:
             if not one.ok:
-                say(escape(f"{one.name}: {one.remedy}"))
+                say(f"{one.name}: {one.remedy}")
         fine = works(findings)
         say("the base works" if fine else "the base does not work; see above")
         if self.json:
@@ -46,7 +46,7 @@ def table(findings: "list[Finding]") -> Table:
     group = ""
     for one in findings:
         first = one.group if one.group != group else ""
-        mark = "[green]yes[/]" if one.ok else ("[bold red]no[/]" if one.base else "[yellow]no[/]")
-        shown.add_row(first, one.name, mark, escape(one.found))
+        mark = Text("yes", "green") if one.ok else Text("no", "bold red" if one.base else "yellow")
+        shown.add_row(first, one.name, mark, one.found)
         group = one.group
     return shown

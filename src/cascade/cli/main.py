@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from rich.markup import escape
+from rich.text import Text
 from tyro.extras import subcommand_cli_from_dict
 
 from cascade.cli import run, sweep, transfer
@@ -65,7 +65,7 @@ def main(args: Sequence[str] | None = None) -> None:
                 keep_stdout_free()
             command.run()
     except CascadeError as error:
-        console.print(f"[bold red]cascade:[/] {escape(str(error))}", soft_wrap=True)
+        console.print(Text.assemble(("cascade:", "bold red"), " ", str(error)), soft_wrap=True)
         sys.exit(error.code)
     except KeyboardInterrupt:  # where nobody listens for it, or for the second time
         console.print("[bold red]cascade:[/] interrupted; what was finished before is kept")

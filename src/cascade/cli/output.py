@@ -9,12 +9,13 @@ from typing import Any
 
 from rich.console import Console
 
-console = Console(stderr=True, highlight=False)
+console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+"""Words are printed as they are: a path may have brackets in it, and a task colons."""
 
 
 def say(message: object) -> None:
-    """A line, a table or a panel for the person at the terminal."""
-    console.print(message)
+    """A line, a table or a panel for the person at the terminal. Lines stay whole, so that commands can be copied."""
+    console.print(message, soft_wrap=isinstance(message, str))
 
 
 redirections = ExitStack()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import tyro
@@ -74,7 +75,7 @@ class Run:
                     preset=self.preset,
                 )
         except Interrupted as stopped:
-            say(f"{stopped}; go on with: cascade run --out {out}")
+            say(f"{stopped}; go on with: cascade run --out {quote(str(out))}")
             raise SystemExit(stopped.code) from None
         records = done.results
         say(by_deployment({self.config.method: records}))

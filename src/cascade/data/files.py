@@ -6,6 +6,7 @@ either nothing or all of it.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -20,9 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from cascade.errors import CascadeError
+from cascade.errors import MORE_FILES, CascadeError, disk_errors
 
 CHUNK = 8 << 20
+LOCK = ".lock"
+"""In a folder that one process writes at a time; of a file it is beside it, with the file's name before."""
 
 
 class Unusable(CascadeError):
@@ -30,10 +33,20 @@ class Unusable(CascadeError):
 
 
 @contextmanager
-def one_writer(path: Path) -> Iterator[None]:
-    """Keep other processes that would change what is at `path` waiting meanwhile."""
-    with path.with_name(f".{path.name}.lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+def one_writer(path: Path, busy: str = "") -> Iterator[None]:
+    """Let other processes that would change what is at `path` wait meanwhile, or end with the line `busy`."""
+    lock = path / LOCK if path.is_dir() else path.with_name(f".{path.name}{LOCK}")
+    with disk_errors(lock.parent):
+        handle = lock.open("w")
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+        except OSError as error:
+            if busy and error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                raise CascadeError(busy) from None
+            raise CascadeError(
+                f"{lock}: cannot be locked ({error.strerror}); choose a folder on a file system that has locks"
+            ) from None
         yield
 
 
@@ -136,15 +149,22 @@ def open_array(path: Path, entry: FileEntry | None = None) -> np.ndarray:
         if entry is not None and (found := path.stat().st_size) != entry.bytes:
             raise Unusable(f"{path.name}: {found} bytes, expected {entry.bytes}")
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise Unusable(f"{path.name}: missing") from None
-    except (OSError, ValueError, EOFError, SyntaxError) as error:
+    except OSError as error:
+        raise _unread(path, error) from None
+    except (ValueError, EOFError, SyntaxError) as error:
         raise Unusable(f"{path.name}: not a plain .npy array ({str(error).splitlines()[0]})") from None
     if entry is not None:
         dtype = dtype_name(array.dtype)
         if (array.shape, dtype) != (entry.shape, entry.dtype):
             raise Unusable(f"{path.name}: {dtype}{array.shape}, expected {entry.dtype}{entry.shape}")
     return array
+
+
+def _unread(path: Path, error: OSError) -> CascadeError:
+    """Why a file was not read. A process with too many open files says nothing about this one."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return CascadeError(f"{path}: {error.strerror}; {MORE_FILES} and run the same command again")
+    return Unusable(f"{path.name}: {'missing' if error.errno == errno.ENOENT else error.strerror or error}")
 
 
 def check_bytes(path: Path, entry: FileEntry) -> None:
@@ -155,7 +175,7 @@ def check_bytes(path: Path, entry: FileEntry) -> None:
             while data := file.read(CHUNK):
                 crc = zlib.crc32(data, crc)
     except OSError as error:
-        raise Unusable(f"{path.name}: {error.strerror}") from None
+        raise _unread(path, error) from None
     if f"{crc:08x}" != entry.crc32:
         raise Unusable(f"{path.name}: checksum {crc:08x}, expected {entry.crc32}")
 
@@ -180,9 +200,9 @@ def read_json(path: Path) -> dict[str, Any]:
     """A document written by `write_json`, unaltered."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise Unusable(f"{path.name}: missing") from None
-    except (OSError, ValueError, RecursionError):
+    except OSError as error:
+        raise _unread(path, error) from None
+    except (ValueError, RecursionError):
         raise Unusable(f"{path.name}: unreadable") from None
     if not isinstance(document, dict) or document.pop("crc32", None) != _document_crc(document):
         raise Unusable(f"{path.name}: altered after it was written")

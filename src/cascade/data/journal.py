@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,9 @@ from cascade.data.shards import Shard, episode_rows, make_table
 from cascade.data.store import Deployment, deployment_folder
 from cascade.errors import CascadeError, disk_errors
 from cascade.specs import EnvSpec, Episode, EpisodeKey
+
+OPEN_SHARDS = 64
+"""Maps that a commit keeps open: each holds a file, of which a process may open few hundreds, and shards are many."""
 
 
 class _Place(NamedTuple):
@@ -178,11 +182,11 @@ class Journal:
         self, name: str, target: Path, places: list[_Place], shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> FileEntry:
         """One field of all episodes, in order, from the shards to its final file."""
-        maps = [shard.array(name) for shard in self._shards]
+        opened = lru_cache(OPEN_SHARDS)(lambda shard: self._shards[shard].array(name))
         rows = sum(place.stop - place.start for place in places)
         with ArrayWriter(target, (rows, *shape), dtype) as writer:
             for piece in _joined(places):
-                writer.append(maps[piece.shard][piece.start : piece.stop])
+                writer.append(opened(piece.shard)[piece.start : piece.stop])
         return writer.entry
 
 

@@ -15,6 +15,7 @@ from cascade.data.files import (
     FileEntry,
     Unusable,
     check_bytes,
+    one_writer,
     open_array,
     publish,
     read_json,
@@ -40,10 +41,11 @@ def put_labels(deployment: Path, task: str, labels: np.ndarray) -> None:
     path = label_file(deployment, task)
     path.parent.mkdir(exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
-    entry = write_array(temporary, labels)
-    _record(path).unlink(missing_ok=True)
-    publish(temporary, path)
-    record_labels(path, entry)
+    with one_writer(path):
+        entry = write_array(temporary, labels)
+        _record(path).unlink(missing_ok=True)
+        publish(temporary, path)
+        record_labels(path, entry)
 
 
 def record_labels(path: Path, entry: FileEntry) -> None:

@@ -45,7 +45,7 @@ def export(store: Store, folder: Path, dataset_id: str, task: str | None = None)
     storage_class, _, version = _minari()
     task = _main_task(store, task)
     _check_id(dataset_id)
-    final = folder / dataset_id
+    final = folder.absolute() / dataset_id  # Minari joins a relative path onto itself
     if final.exists():
         raise SettingError("--out", str(folder), f"a folder in which there is no {dataset_id} yet")
     temporary = final.with_name(final.name + ".tmp")

@@ -30,6 +30,8 @@ from cascade.specs import EnvSpec
 LONGEST_CAUSE = 2000
 DONE = b"{}"
 """The answer in which no lane failed."""
+LOOK_FOR_PARENT = 5.0
+"""Seconds between two looks at whether this process is an orphan."""
 THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -125,12 +127,17 @@ def main(job: dict[str, Any]) -> None:
 
 
 def _exit_with_parent(pipe: int) -> None:
-    """End this process when the other end of the pipe is gone, even while an environment hangs."""
+    """End this process when the other end of the pipe is gone, even while an environment hangs.
+
+    Not every system wakes for a hang-up alone; an orphan has another parent on all of them.
+    """
+    parent = os.getppid()
 
     def watch() -> None:
         poller = select.poll()
         poller.register(pipe, 0)  # wakes for a hang-up only
-        poller.poll()
+        while not poller.poll(LOOK_FOR_PARENT * 1000) and os.getppid() == parent:
+            pass
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

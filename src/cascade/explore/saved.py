@@ -1,4 +1,4 @@
-"""A trained actor and the world model it sees through, as a folder: `weights.npz` and `behaviour.json`.
+"""A trained actor and the world model it sees through, as a folder: `weights-CHECKSUM.npz` and `behaviour.json`.
 
 Both are plain: arrays by name and settings as JSON. Loading executes nothing.
 """
@@ -27,6 +27,7 @@ from cascade.world.rssm import feature_size
 
 FORMAT = 1
 SETTINGS, WEIGHTS = "behaviour.json", "weights.npz"
+"""The weights as they were called before they had their checksum in the name; such folders are still read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +49,13 @@ class Behaviour:
         return Player(self.policy(), self.spec.observations, self.spec.action, seed)
 
     def save(self, folder: Path | str) -> Path:
-        """Write both files, beside those that may be there, and then put them in place together."""
+        """Write both files, in place of what may be there: one rename, of the settings that name their weights."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        weights, settings = folder / f"new-{WEIGHTS}", folder / f"new-{SETTINGS}"
-        np.savez(weights, allow_pickle=False, **_named((self.world, self.actor)))
+        written, settings = folder / "new.npz", folder / f"new-{SETTINGS}"
+        np.savez(written, allow_pickle=False, **_named((self.world, self.actor)))
+        digest = checksum(written)
+        weights = written.replace(folder / f"weights-{digest}.npz")
         document = {
             "format": FORMAT,
             "task": self.task,
@@ -67,11 +70,14 @@ class Behaviour:
                 "layers": len(self.actor.mlp.hidden),
                 "units": int(self.actor.mlp.hidden[0].weight.shape[-1]),
             },
-            "checksum": checksum(weights),
+            "weights": weights.name,
+            "checksum": digest,
         }
         settings.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-        weights.replace(folder / WEIGHTS)
         settings.replace(folder / SETTINGS)
+        for old in folder.glob("weights*.npz"):
+            if old != weights:
+                old.unlink()
         return folder
 
     @classmethod
@@ -82,9 +88,10 @@ class Behaviour:
             document = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
             if document["format"] != FORMAT:
                 raise ValueError(f"format {document['format']}, expected {FORMAT}")
-            if document["checksum"] != checksum(folder / WEIGHTS):
-                raise ValueError(f"{WEIGHTS} is not the file that was saved")
-            return _build(document, folder / WEIGHTS)
+            weights = folder / document.get("weights", WEIGHTS)
+            if document["checksum"] != checksum(weights):
+                raise ValueError(f"{weights.name} is not the file that was saved")
+            return _build(document, weights)
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
             raise CascadeError(f"{folder}: no saved behaviour can be read here ({error})") from error
 
@@ -129,6 +136,6 @@ def _build(document: Mapping[str, Any], weights: Path) -> Behaviour:
     with np.load(weights, allow_pickle=False) as stored:
         leaves = [jax.numpy.asarray(stored[_name(path)]) for path, _ in shapes]
     if [(x.shape, x.dtype) for x in leaves] != [(x.shape, x.dtype) for _, x in shapes]:
-        raise ValueError(f"{WEIGHTS} does not fit the settings beside it")
+        raise ValueError(f"{weights.name} does not fit the settings beside it")
     world, actor = jax.tree.unflatten(structure, leaves)
     return Behaviour(world, actor, spec, document["task"], document["greedy"])

@@ -45,14 +45,3 @@ def dataset_diversity(rows: Shaped[np.ndarray, "R ..."], sample: int = 512, seed
     chosen = np.random.default_rng(seed).choice(len(rows), min(sample, len(rows)), replace=False)
     vectors = rows[np.sort(chosen)].reshape(len(chosen), -1).astype(np.float64)
     return float(pdist(vectors).mean())
-
-
-def unique_share(rows: Shaped[np.ndarray, "R ..."]) -> float:
-    """Share of rows that are the first of their kind: 1 if no row repeats another."""
-    if not len(rows):
-        return 0.0
-    flat = np.ascontiguousarray(rows.reshape(len(rows), -1))
-    if not flat.shape[1]:
-        return 1.0 / len(rows)
-    kinds = np.unique(flat.view(np.void(flat.dtype.itemsize * flat.shape[1]).dtype))
-    return len(kinds) / len(rows)

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -123,8 +124,11 @@ def _each(works: list[_Work]) -> list[tuple[Member, Part, list[str]]]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if len(works) <= ALONE or cores < 2:
         return [_draw(work) for work in works]
-    with ProcessPoolExecutor(min(cores, len(works), 8), mp_context=get_context("spawn")) as pool:
-        return list(pool.map(_draw, works))
+    try:
+        with ProcessPoolExecutor(min(cores, len(works), 8), mp_context=get_context("spawn")) as pool:
+            return list(pool.map(_draw, works))
+    except BrokenProcessPool:  # new processes run a script that calls us without a `__main__` guard, and fail
+        return [_draw(work) for work in works]
 
 
 def _draw(work: _Work) -> tuple[Member, Part, list[str]]:

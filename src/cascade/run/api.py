@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +36,7 @@ from cascade.run.snapshot import Snapshot
 from cascade.run.train import is_convolutional
 from cascade.run.transfer import Outcome, transfer
 from cascade.run.watching import Note, Watch
+from cascade.seeds import check_seeds
 from cascade.specs import EnvSpec
 from cascade.types import Policy
 from cascade.world.model import WorldModel
@@ -216,9 +217,7 @@ def run(
     config = find_preset(settings) if isinstance(settings, str) else settings
     config = changed(config, changes)
     name = preset or (settings if isinstance(settings, str) else "custom")
-    chosen = (seeds,) if isinstance(seeds, int) else tuple(seeds)
-    if not chosen:
-        raise SettingError("seeds", "()", "at least one")
+    chosen = check_seeds(seeds if isinstance(seeds, Iterable) else (seeds,), "seeds", seeds)
     if config.deploy.engine == "ray":
         fleet.load()  # a missing extra is better heard of now
     if wandb:

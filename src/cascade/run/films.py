@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -94,9 +95,8 @@ def transferred_tasks(run: Run) -> list[str]:
     """The tasks that there are policies for."""
     found = sorted({unquote(path.parents[2].name) for path in run.path.glob("transfer/*/*/*/behaviour.json")})
     if not found:
-        raise CascadeError(
-            f"{run.path}: no policy is saved here; make one first: cascade transfer {run.path}"
-        )
+        command = shlex.join(["cascade", "transfer", str(run.path)])
+        raise CascadeError(f"{run.path}: no policy is saved here; make one first: {command}")
     return found
 
 

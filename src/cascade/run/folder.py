@@ -10,7 +10,6 @@ RUN/results.json         one record for each seed, deployment, metric and task
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cascade.config import RunConfig
-from cascade.data.files import Unusable, read_json, write_json
+from cascade.data.files import Unusable, one_writer, read_json, write_json
 from cascade.data.store import Store
 from cascade.errors import CascadeError, disk_errors
 from cascade.run.machine import describe
@@ -136,14 +135,8 @@ class Folder:
         """Only one process at a time works on a run."""
         with disk_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            handle = (self.path / ".lock").open("w")
-        with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise CascadeError(
-                    f"{self.path}: another process is working on this run; wait for it, or choose another --out"
-                ) from None
+        busy = f"{self.path}: another process is working on this run; wait for it, or choose another --out"
+        with one_writer(self.path, busy):
             yield
 
 

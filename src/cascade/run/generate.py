@@ -9,6 +9,7 @@ large that it earns halfway between both. What is written is a data folder: `--i
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -21,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key, Shaped
 
-from cascade.data.files import Unusable, read_json, write_json
+from cascade.data.files import LOCK, Unusable, one_writer, read_json, write_json
 from cascade.data.journal import Journal
 from cascade.data.store import Deployment, deployment_folder
 from cascade.deploy import Plan, Progress, RandomPolicy, collect, vectorise
@@ -69,6 +70,21 @@ def generate(
         raise SettingError("--steps", request.steps, "at least 1")
     if request.kind == "random":
         request = replace(request, deployment=None)
+    with disk_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+    busy = f"{out}: another process is making this dataset; wait for it, or choose another --out"
+    with one_writer(out, busy):
+        return _made(run, request, out, progress, stop)
+
+
+def _made(
+    run: Run,
+    request: Request,
+    out: Path,
+    progress: Callable[[Progress], None] | None,
+    stop: Callable[[], bool] | None,
+) -> dict[str, Any]:
+    """The dataset, by the only process that writes there."""
     about = _begun(run, request, out)
     request = replace(request, deployment=about["deployment"])
     policy = policy_of(run, request, about["random_actions"])
@@ -92,7 +108,7 @@ def _begun(run: Run, request: Request, out: Path) -> dict[str, Any]:
     try:
         about = read_json(out / ABOUT)
     except Unusable:
-        if out.exists() and any(out.iterdir()):
+        if any(path.name != LOCK for path in out.iterdir()):
             raise SettingError(
                 "--out", str(out), "a new folder, or one in which this dataset was begun"
             ) from None
@@ -105,7 +121,6 @@ def _begun(run: Run, request: Request, out: Path) -> dict[str, Any]:
             **decide(run, request),
         }
         with disk_errors(out):
-            out.mkdir(parents=True, exist_ok=True)
             write_json(out / ABOUT, about)
     if {name: about.get(name) for name in wanted} != wanted:
         raise SettingError("--out", str(out), "a new folder; there is another dataset in this one")
@@ -192,7 +207,7 @@ def behaviour_folder(run: Run, task: str, seed: int, deployment: int | None = No
         flag = "--reward" if ":" in task else "--task"
         raise CascadeError(
             f"{run.path}: no policy for the task {task} of seed {seed} is saved here; "
-            f"make one first: cascade transfer {run.path} {flag} {task}{after}"
+            f"make one first: {shlex.join(['cascade', 'transfer', str(run.path), flag, task])}{after}"
         )
     return place
 

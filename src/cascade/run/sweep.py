@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -110,6 +111,7 @@ def on_ray(
     `look` is called about once a second with what each cell is at.
     """
     ray = connect(address)
+    _check_gpus(ray, gpus)
     hidden = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""} if not gpus else {}
     options = {"num_cpus": 1, "num_gpus": gpus, "max_retries": RETRIES, "runtime_env": {"env_vars": hidden}}
     task = ray.remote(**options)(_work)
@@ -124,7 +126,7 @@ def on_ray(
             try:
                 why = ray.get(reference)
             except ray.exceptions.RayError as error:
-                why = str(error).strip().splitlines()[0]
+                why = _cause(error)
             if why is None:
                 done[cell] = open_run(cell.path)
             else:
@@ -136,6 +138,21 @@ def on_ray(
                 ray.cancel(reference, force=True)
             raise Interrupted("stopped; what the cells had saved is kept")
     return done, failed
+
+
+def _check_gpus(ray: Any, gpus: float) -> None:
+    """Ray lets a task that no machine has the GPUs for wait for ever."""
+    most = max((node["Resources"].get("GPU", 0) for node in ray.nodes() if node["Alive"]), default=0)
+    if gpus > most:
+        raise SettingError("--gpus", gpus, f"at most {most:g}, what the cluster's largest machine has")
+
+
+def _cause(error: Exception) -> str:
+    """What a task raised, where Ray knows it, or what Ray says of its end: one line, without colours."""
+    raised = getattr(error, "cause", None)
+    words = re.sub(r"\x1b\[[\d;]*m", "", str(error if raised is None else raised)).strip()
+    name = [] if raised is None else [type(raised).__name__]
+    return ": ".join(name + words.splitlines()[:1])
 
 
 def _work(config: RunConfig, cell: Cell, preset: str, transfer: bool) -> str | None:

@@ -119,9 +119,9 @@ class Outcome:
             path = place / "result.json"
             with disk_errors(place):
                 place.mkdir(parents=True, exist_ok=True)
-                if task in self.behaviours:
-                    self.behaviours[task].save(place / f"seed-{self.seed}")
                 with one_writer(path):
+                    if task in self.behaviours:
+                        self.behaviours[task].save(place / f"seed-{self.seed}")
                     try:
                         document = read_json(path)
                     except Unusable:

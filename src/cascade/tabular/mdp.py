@@ -20,26 +20,10 @@ def tree_nodes(height: int) -> int:
     return 2 ** (height + 1) - 1
 
 
-def tree_inner(height: int) -> int:
-    """2^L - 1 nodes with actions."""
-    return 2**height - 1
-
-
 def random_trees(draws: Draws, height: int) -> Labels:
     """One uniformly labelled binary tree per seed: the label at every position."""
     below_root = draws.permutation(tree_nodes(height) - 1) + 1
     return np.pad(below_root, ((0, 0), (1, 0)))
-
-
-def tree_successors(labels: Labels) -> Int[np.ndarray, "S N 2"]:
-    """The tree as a set of triplets: the label that follows each label and action (leaves stay put)."""
-    seeds, nodes = labels.shape
-    inner = (nodes - 1) // 2
-    following = np.broadcast_to(np.arange(nodes)[:, None], (seeds, nodes, 2)).copy()
-    rows = np.arange(seeds)[:, None]
-    for action in range(2):
-        following[rows, labels[:, :inner], action] = labels[:, 1 + action :: 2]
-    return following
 
 
 def random_mdps(draws: Draws, states: int, actions: int, successors: int = 3) -> Transition:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from cascade.tabular.mdp import Labels, Transition, tree_inner, tree_nodes
+from cascade.tabular.mdp import Labels, Transition, tree_nodes
 from cascade.tabular.noise import Draws
 
 Counts = Float[np.ndarray, "S N A"]
@@ -62,11 +62,6 @@ class TreeBelief:
         triplets = self.label_at.shape[1] - 1
         known = (self.label_at[:, 1:] != UNKNOWN).sum(axis=1)
         return np.where(triplets - known <= 1, triplets, known) / triplets
-
-    def paths_tried(self) -> Int[np.ndarray, "S"]:
-        """How many of the 2^L paths the data contain."""
-        height = int(np.log2(self.label_at.shape[1] + 1)) - 1
-        return (self.label_at[:, tree_inner(height) :] != UNKNOWN).sum(axis=1)
 
 
 @dataclass(frozen=True)
