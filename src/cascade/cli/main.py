@@ -65,14 +65,18 @@ def main(args: Sequence[str] | None = None) -> None:
                 keep_stdout_free()
             command.run()
     except CascadeError as error:
-        console.print(Text.assemble(("cascade:", "bold red"), " ", str(error)), soft_wrap=True)
+        _complain(str(error))
         sys.exit(error.code)
     except KeyboardInterrupt:  # where nobody listens for it, or for the second time
-        console.print("[bold red]cascade:[/] interrupted; what was finished before is kept")
+        _complain("interrupted; what was finished before is kept")
         sys.exit(128 + signal.SIGINT)
     except BrokenPipeError:  # whoever read our words has heard enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _complain(message: str) -> None:
+    console.print(Text.assemble(("cascade:", "bold red"), " ", message), soft_wrap=True)
 
 
 def parse(args: Sequence[str]) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from cascade.cli.output import console, say
@@ -75,7 +74,7 @@ class Bars:
 
     def note(self, text: str) -> None:
         """See `cascade.run.watching.Watch`."""
-        say(escape(text))
+        say(text)
 
 
 class Quiet:
@@ -98,4 +97,4 @@ class Quiet:
 
     def note(self, text: str) -> None:
         """See `cascade.run.watching.Watch`."""
-        say(escape(text))
+        say(text)
