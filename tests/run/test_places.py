@@ -9,7 +9,7 @@ from cascade.config import EnvConfig, MeasureConfig, RunConfig
 from cascade.data.journal import Journal
 from cascade.data.store import Store
 from cascade.envs import make
-from cascade.run.places import places, tracks
+from cascade.run.places import places, tracks, whole_episodes
 from cascade.specs import ActionSpec, ArraySpec, EnvSpec, Episode, EpisodeKey, ObservationSpec
 
 GAME = EnvConfig("atari:MontezumaRevenge", observation="image", action_repeat=4)
@@ -76,3 +76,18 @@ def test_skills_are_per_cent_of_episodes(tmp_path):
     arrays = places([], Store.open(tmp_path), CONFIG, [])
     assert arrays["skills"].tolist() == [75.0, 25.0, 0.0]
     assert arrays["skill_names"].tolist() == ["skill 1", "skill 2", "skill 3"]
+
+
+def test_episodes_that_the_budget_cut_are_not_whole(tmp_path):
+    """Two lanes of three episodes; the last of the second lane ended by itself."""
+    spec = EnvSpec("craft", {"vector": ObservationSpec("vector", (1,))}, ActionSpec("discrete", 2))
+    journal = Journal(tmp_path, 0, spec)
+    for lane, ends in enumerate([[True, False, False], [False, True, True]]):
+        for number, ended in enumerate(ends):
+            obs, label = {"vector": np.zeros((2, 1), np.float32)}, {"reward": np.zeros(2, np.float32)}
+            journal.append(Episode(EpisodeKey(0, lane, number), obs, np.zeros(2, np.int32), label, {}, ended))
+    journal.commit()
+    store = Store.open(tmp_path)
+    table = store.deployments[0].episodes
+    cut = [(int(one["lane"]), int(one["episode"])) for one in table[~whole_episodes(store)]]
+    assert cut == [(0, 2)]

@@ -19,7 +19,7 @@ from cascade.metrics import coverage, diversity, scores
 from cascade.report.predictions import shrink
 from cascade.run.folder import Folder
 from cascade.run.look import open_loop_picture
-from cascade.run.places import places
+from cascade.run.places import places, unlocked, whole_episodes
 from cascade.run.results import Record, record
 from cascade.run.signals import Stop, heed
 from cascade.run.snapshot import write_arrays
@@ -92,10 +92,9 @@ def stored_measures(store: Store) -> dict[str, Any]:
     sample = {name: np.stack([column.read(i, i + 1)[0] for i in rows]) for name, column in fields.obs.items()}
     found["dataset_diversity"] = diversity.dataset_diversity(_vectors(sample, spec))
     if "achievements" in spec.info:
-        counts = store.info("achievements")
-        unlocked = np.stack([counts.read(end, end + 1)[0] for end in fields.ends.tolist()]) > 0
-        found["crafter_score"] = scores.crafter_score(scores.skill_success(unlocked))
-        found["unique_skills"] = scores.unique_skills(unlocked)
+        done = unlocked(store)
+        found["crafter_score"] = scores.crafter_score(scores.skill_success(done[whole_episodes(store)]))
+        found["unique_skills"] = scores.unique_skills(done)
     return found
 
 

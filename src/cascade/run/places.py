@@ -77,13 +77,33 @@ def room_picture(episodes: Sequence[Episode], room: int, env: EnvConfig, starts:
 
 
 def skills(store: Store, env: EnvConfig) -> dict[str, np.ndarray]:
-    """`skills` float32 [K]: per cent of the stored episodes with each skill; `skill_names` [K]."""
-    counts, ends = store.info("achievements"), store.fields().ends.tolist()
-    unlocked = np.stack([counts.read(end, end + 1)[0] for end in ends]) > 0
-    success = scores.skill_success(unlocked).astype(np.float32)
+    """`skills` float32 [K]: per cent of the stored whole episodes with each skill; `skill_names` [K]."""
+    success = scores.skill_success(unlocked(store)[whole_episodes(store)]).astype(np.float32)
     names: Sequence[str] = [f"skill {i + 1}" for i in range(len(success))]
     if env.id.startswith("crafter:"):
         from cascade.envs.crafter_env import SKILLS
 
         names = SKILLS
     return {"skills": success, "skill_names": np.array(names)}
+
+
+def unlocked(store: Store) -> np.ndarray:
+    """bool [episodes, K]: which skills each stored episode unlocked."""
+    counts, ends = store.info("achievements"), store.fields().ends.tolist()
+    return np.stack([counts.read(end, end + 1)[0] for end in ends]) > 0
+
+
+def whole_episodes(store: Store) -> np.ndarray:
+    """bool [episodes]: all but those that were cut where the budget of their lane ended, whose chances were fewer.
+
+    All of them where none is whole.
+    """
+    found = []
+    for deployment in store.deployments:
+        table = deployment.episodes
+        _, lane = np.unique(np.stack([table["explorer"], table["lane"]]), axis=1, return_inverse=True)
+        last = np.zeros(len(table), np.int64)
+        np.maximum.at(last, lane.ravel(), table["episode"])
+        found.append(table["terminated"] | (table["episode"] < last[lane.ravel()]))
+    whole = np.concatenate(found)
+    return whole if whole.any() else ~whole
