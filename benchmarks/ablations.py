@@ -3,7 +3,7 @@ r"""What makes explorers cover FourRooms? Populations trained in the same world 
     python benchmarks/ablations.py --seeds 1-5 --out results/ablations.json
     python benchmarks/ablations.py --seeds 1-5 --likelihood categorical --only cascade pp2e p2e \
         --out results/members.json
-    python benchmarks/ablations.py --seeds 1-3 --episodes 10 --only cascade 'population 1' 'population 5' \
+    python benchmarks/ablations.py --seeds 1-4 --episodes 10 --only cascade 'population 1' 'population 5' \
         'population 10' --out results/population.json
 
 For each seed: one random deployment, a world model and an ensemble trained on it, and then one population after
