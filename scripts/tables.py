@@ -18,6 +18,7 @@ Table = Callable[[dict[str, Any]], str]
 TABLES: dict[str, dict[str, Table]] = {
     "docs/benchmarks.md": {
         "benchmarks/cpu.json": speed.cpu_table,
+        "benchmarks/cpu_pixels.json": speed.cpu_table,
         "benchmarks/gpu_steps.json": speed.gpu_table,
         "benchmarks/gpu_graphs.json": speed.graphs_table,
         "benchmarks/roofline.json": speed.roofline_table,
