@@ -121,7 +121,7 @@ DEMO = replace(
     transfer=replace(
         COMPACT.transfer,
         reward_units=128,
-        reward_steps=1_600,
+        reward_steps=800,
         behaviour_steps=1_200,
         agent=replace(COMPACT.transfer.agent, units=128, starts=128, entropy=3e-2),
     ),
