@@ -297,7 +297,7 @@ def test_where_no_processes_can_be_had_this_one_draws(tmp_path, monkeypatch):
     monkeypatch.setattr(
         build_module, "_draw", lambda work: (Member(work.ident, "", "", {}, [], []), Part(), [])
     )
-    works = [build_module._Work(tmp_path, ident, "", tmp_path, 1, 1) for ident in "ab"]
+    works = [build_module._Work(tmp_path, ident, ident, "", tmp_path, 1, 1) for ident in "ab"]
     assert [member.name for member, _, _ in build_module._each(works)] == ["a", "b"]
 
 
