@@ -3,13 +3,11 @@ r"""What makes explorers cover FourRooms? Populations trained in the same world 
     python benchmarks/ablations.py --seeds 1-5 --out results/ablations.json
     python benchmarks/ablations.py --seeds 1-5 --likelihood categorical --only cascade pp2e p2e \
         --out results/members.json
-    python benchmarks/ablations.py --seeds 1-4 --episodes 10 --only cascade 'population 1' 'population 5' \
-        'population 10' --out results/population.json
 
 For each seed: one random deployment, a world model and an ensemble trained on it, and then one population after
 another, each with one setting changed, all from the same weights and on the same draws. Each is sent into levels
 that nothing is reported on, since defaults are chosen by this, with as many episodes as the others, split over its
-explorers. Sizes are the demo's, with a wider ensemble and longer training. Seeds that the record holds already are
+explorers. Settings are the demo's, with a wider ensemble and longer training. Seeds that the record holds already are
 not measured again.
 """
 
@@ -51,19 +49,20 @@ CHANGES: dict[str, dict[str, Any]] = {
     "cascade": {},
     "pp2e": {"weight": 0.0},
     "p2e": {"weight": 0.0, "population": 1},
+    "weight 0.2": {"weight": 0.2},
     "weight 0.3": {"weight": 0.3},
     "weight 0.5": {"weight": 0.5},
     "weight 0.8": {"weight": 0.8},
     "divided, not centred": {"normalize": "running"},
     "raw terms": {"normalize": "none"},
-    "mean state": {"embedding": "mean"},
+    "final state": {"embedding": "final"},
     "all pairs": {"diversity": "distance"},
-    "population 1": {"population": 1},
     "population 2": {"population": 2},
     "population 5": {"population": 5},
-    "population 8": {"population": 8},
     "population 10": {"population": 10},
-    "16 starts": {"starts": 16},
+    "64 starts": {"starts": 64},
+    "entropy 0.02": {"entropy": 0.02},
+    "entropy 0.08": {"entropy": 0.08},
     "standard deviation": {"measure": "std"},
 }
 """Settings that differ from the preset, by the name of the population."""
@@ -85,18 +84,19 @@ class Args:
     """gradient steps of the ensemble alone, after the world model's"""
     explorer_steps: int = 240
     """gradient steps of the explorers"""
-    episodes: int = 8
+    episodes: int = 10
     """episodes in each of the held-out levels"""
     likelihood: Literal["gaussian", "categorical"] = "gaussian"
     """what the ensemble's members say of the next z"""
     only: tuple[str, ...] = ()
-    """names of the populations; without this all that are not larger than `episodes`"""
+    """names of the populations; without this all of them"""
 
 
 def changed(config: RunConfig, changes: dict[str, Any]) -> RunConfig:
     """The settings of one population."""
-    plain = {name: value for name, value in changes.items() if name not in ("starts", "measure")}
-    agent = replace(config.explore.agent, starts=changes.get("starts", config.explore.agent.starts))
+    plain = {name: value for name, value in changes.items() if name not in ("starts", "entropy", "measure")}
+    own = {name: value for name, value in changes.items() if name in ("starts", "entropy")}
+    agent = replace(config.explore.agent, **own)
     return replace(
         config,
         explore=replace(config.explore, agent=agent, **plain),
@@ -175,8 +175,7 @@ def one(args: Args, config: RunConfig, seed: int) -> dict[str, dict[str, float]]
         "random": visited(RandomPolicy(store.spec.action), replace(config, method="random"), store, seed)
     }
     print(f"  random: {found['random']}", flush=True)
-    fitting = [name for name, own in CHANGES.items() if own.get("population", 1) <= args.episodes]
-    for name in args.only or fitting:
+    for name in args.only or CHANGES:
         began, own = time.perf_counter(), changed(config, CHANGES[name])
         policy = explore(own.explore, own, measuring(models, own), store, seed, args.explorer_steps)
         found[name] = visited(policy, own, store, seed)
@@ -206,12 +205,9 @@ def write(path: Path, result: dict[str, Any]) -> None:
 
 def main(args: Args) -> None:
     config = preset("demo")
-    # As the preset was before this was measured.
-    agent = replace(config.explore.agent, starts=64)
     config = replace(
         config,
         env=EnvConfig("minigrid:FourRooms-v0", observation="grid"),
-        explore=replace(config.explore, embedding="final", agent=agent),
         deploy=replace(config.deploy, steps=args.steps),
         ensemble=replace(config.ensemble, units=512, settle=args.settle, likelihood=args.likelihood),
         measure=replace(config.measure, episodes=args.episodes, first=TUNING_LEVELS),
@@ -223,8 +219,6 @@ def main(args: Args) -> None:
     command = (
         f"python benchmarks/ablations.py --seeds {format_seeds(args.seeds)} --out results/{args.out.name}"
     )
-    if args.episodes != 8:
-        command += f" --episodes {args.episodes}"
     if args.likelihood != "gaussian":
         command += f" --likelihood {args.likelihood}"
     if args.only:

@@ -167,8 +167,9 @@ def _compute_rows(document: Document) -> Iterator[Row]:
     )
     for name, text in (("world", trained), ("explorers", "explorers")):
         if result := document.get(name):
+            together = result["steps_per_call"]
             note = (
                 f"{result['gflop']:g} GFLOP, {result['share_of_matrix_rate']:.0%} of the matrix rate; "
-                f"{result['steps_per_call']} steps to a call; first call {result['first_call_s']:g} s"
+                f"{together} step{'s' * (together > 1)} to a call; first call {result['first_call_s']:g} s"
             )
             yield f"step of the {text}", f"{result['ms']:.2f} ms", f"{result['best_ms']:.2f}", note
