@@ -3,6 +3,8 @@ r"""What makes explorers cover FourRooms? Populations trained in the same world 
     python benchmarks/ablations.py --seeds 1-5 --out results/ablations.json
     python benchmarks/ablations.py --seeds 1-5 --likelihood categorical --only cascade pp2e p2e \
         --out results/members.json
+    python benchmarks/ablations.py --seeds 1-5 --explorer-steps 240 960 3840 \
+        --only cascade 'weight 0.3' pp2e p2e --out results/longer.json
 
 For each seed: one random deployment, a world model and an ensemble trained on it, and then one population after
 another, each with one setting changed, all from the same weights and on the same draws. Each is sent into levels
@@ -13,6 +15,7 @@ not measured again.
 
 import json
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -82,8 +85,8 @@ class Args:
     """gradient steps of the world model"""
     settle: int = 1_600
     """gradient steps of the ensemble alone, after the world model's"""
-    explorer_steps: int = 240
-    """gradient steps of the explorers"""
+    explorer_steps: tuple[int, ...] = (240,)
+    """gradient steps of the explorers; with several they are sent off after each"""
     episodes: int = 10
     """episodes in each of the held-out levels"""
     likelihood: Literal["gaussian", "categorical"] = "gaussian"
@@ -131,15 +134,15 @@ def measuring(models: Models, config: RunConfig) -> Models:
 
 
 def explore(
-    config: ExploreConfig, run: RunConfig, models: Models, store: Store, seed: int, steps: int
-) -> Policy:
-    """A population, trained."""
+    config: ExploreConfig, run: RunConfig, models: Models, store: Store, seed: int, stops: Sequence[int]
+) -> Iterator[Policy]:
+    """A population as it is after so many steps."""
     key = jax.random.key(seed)
     sampler = make_sampler(store.fields(), run.sample, jax.random.fold_in(key, 5))
     same = replace(config, weight=0.0)  # an input of the compiled step, not part of its program
     create = jax.jit(partial(population.create, run.world, store.spec.action, config))
     explorers = create(key=jax.random.fold_in(key, 3))
-    for step in range(0, steps, CHUNK):
+    for step in range(0, max(stops), CHUNK):
         explorers, _ = improve(
             explorers,
             models,
@@ -149,7 +152,9 @@ def explore(
             jax.random.fold_in(key, 4),
             config=same,
         )
-    return PopulationPolicy(models.world.model, explorers.agents.actor.model)
+        if step + CHUNK in stops:
+            actors = jax.tree.map(jnp.copy, explorers.agents.actor.model)  # the next step reuses their memory
+            yield PopulationPolicy(models.world.model, actors)
 
 
 def visited(policy: Policy, config: RunConfig, store: Store, seed: int) -> dict[str, float]:
@@ -177,9 +182,11 @@ def one(args: Args, config: RunConfig, seed: int) -> dict[str, dict[str, float]]
     print(f"  random: {found['random']}", flush=True)
     for name in args.only or CHANGES:
         began, own = time.perf_counter(), changed(config, CHANGES[name])
-        policy = explore(own.explore, own, measuring(models, own), store, seed, args.explorer_steps)
-        found[name] = visited(policy, own, store, seed)
-        print(f"  {name}: {found[name]}  {time.perf_counter() - began:.0f} s", flush=True)
+        policies = explore(own.explore, own, measuring(models, own), store, seed, args.explorer_steps)
+        for number, policy in enumerate(policies):
+            full = f"{name}, {args.explorer_steps[number]} steps" if number else name
+            found[full] = visited(policy, own, store, seed)
+            print(f"  {full}: {found[full]}  {time.perf_counter() - began:.0f} s", flush=True)
     return found
 
 
@@ -221,6 +228,8 @@ def main(args: Args) -> None:
     )
     if args.likelihood != "gaussian":
         command += f" --likelihood {args.likelihood}"
+    if len(args.explorer_steps) > 1:
+        command += " --explorer-steps" + "".join(f" {steps}" for steps in args.explorer_steps)
     if args.only:
         command += " --only" + "".join(f" '{name}'" for name in args.only)
     result |= {
