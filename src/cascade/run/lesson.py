@@ -17,6 +17,7 @@ from cascade.data.sampler import make_sampler
 from cascade.data.store import Store
 from cascade.errors import CascadeError
 from cascade.run.labelling import rare_rows
+from cascade.run.signals import Stop
 from cascade.run.train import chunks, steps_per_call
 from cascade.specs import EnvSpec
 from cascade.transfer import behaviour, reward_head
@@ -46,7 +47,6 @@ class Progress(NamedTuple):
 
 
 Report = Callable[[Progress], None]
-Stop = Callable[[], bool]
 
 
 class Lesson:

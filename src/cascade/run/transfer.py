@@ -29,8 +29,9 @@ from cascade.errors import disk_errors
 from cascade.explore.policy import PopulationPolicy
 from cascade.explore.saved import Behaviour
 from cascade.run.labelling import label, reward_function, summary_of, upto
-from cascade.run.lesson import Curves, Lesson, Progress, Report, Stop
+from cascade.run.lesson import Curves, Lesson, Progress, Report
 from cascade.run.results import Record, plain, record
+from cascade.run.signals import Stop
 from cascade.run.train import acting_device
 from cascade.specs import EnvSpec
 from cascade.transfer.labels import Summary
