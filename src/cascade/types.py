@@ -4,8 +4,8 @@ Axis letters, fixed everywhere:
 
     B batch of sequences    T time in a sequence     H imagination horizon    N imagination starts
     P population            E ensemble members       S seeds                  L lanes (environments at once)
-    A action size           F feature size           R rows of the store      Z numbers of z
-    G parts of z
+    A action size           F feature size, [h, z]   R rows of the store      Z numbers of z
+    G parts of z            D any other width, as of h, of a summary Φ or of a layer; D2 is twice D
 
 The time alignment of stored rows, and the specs of environments, are in `cascade.specs`.
 """

@@ -89,9 +89,9 @@ def test_minaris_own_reader_sees_all_of_it(tmp_path, monkeypatch):
                 [False] * (steps - 1) + [ended],
                 [False] * (steps - 1) + [not ended],
             )
-    # Both deployments come back as one, each lane's episodes numbered on.
+    # Both deployments come back as one, each lane's episodes numbered on, with a gap between deployments.
     back, _ = copied("some/made-up-v3", SPEC, tmp_path / "back")
-    assert back.deployments[0].episodes["episode"].tolist() == [0, 1, 0, 1]
+    assert back.deployments[0].episodes["episode"].tolist() == [0, 2, 0, 2]
     assert back.deployments[0].manifest.metadata["initial"] == "minari:some/made-up-v3"
 
 

@@ -46,7 +46,15 @@ class World:
         self.starts = choose_starts(states, batch.is_terminal, AGENT.starts, jax.random.key(3))
 
     def population(self, config=CONFIG, seed=4):
-        return CREATE(SMALL, self.spec.action, config, key=jax.random.key(seed))
+        """New explorers with opinions of their own: untrained critics say nothing, and so would hide a mix-up."""
+        explorers = CREATE(SMALL, self.spec.action, config, key=jax.random.key(seed))
+        weight = explorers.agents.critic.model.mlp.out.weight
+        opinions = jax.random.normal(jax.random.key(seed + 1), weight.shape)
+        return eqx.tree_at(
+            lambda p: (p.agents.critic.model.mlp.out.weight, p.agents.slow.mlp.out.weight),
+            explorers,
+            (opinions, jnp.copy(opinions)),
+        )
 
     def step(self, explorers, config=CONFIG, weight=None, seed=5):
         weight = jnp.float32(config.weight if weight is None else weight)

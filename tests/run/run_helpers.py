@@ -49,9 +49,9 @@ def saved_state(run: Run, seed: int = 0) -> State:
     """A seed's part of the last checkpoint, optimisers and all."""
     group = next(group for group in groups(run.spec, run.seeds) if seed in group)
     keys = state.seed_keys(group)
-    like = jax.eval_shape(lambda: state.create(run.spec, run.settings, keys))
     checkpoints = Checkpoints(Folder(run.path).checkpoints(group), read_only=True)
-    return state.of_seed(checkpoints.restore({"state": like})["state"], group.index(seed))
+    saved = checkpoints.restore(state.blueprint(run.spec, run.settings, keys))
+    return state.of_seed(saved["state"], group.index(seed))
 
 
 def weights(run: Run | Path, seed: int = 0) -> dict[str, np.ndarray]:

@@ -1,5 +1,6 @@
 """Damaged files of a run: found before anything is computed from them, and told in one line with what to do."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -107,6 +108,10 @@ def test_a_damaged_snapshot_is_one_line(damage, tmp_path):
     arrays = {name: random.normal(size=x.shape).astype(x.dtype) for name, x in named_leaves(like).items()}
     snapshot.write_arrays(path, arrays)
     assert snapshot.read(path, spec, config).actors is not None
+    with pytest.raises(
+        CascadeError, match=r"it has float32.* for actors\..*, the settings ask for nothing; rest"
+    ):
+        snapshot.read(path, spec, replace(config, method="random"))
     content = path.read_bytes()
     middle = len(content) // 2
     damaged = {

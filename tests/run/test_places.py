@@ -9,6 +9,7 @@ from cascade.config import EnvConfig, MeasureConfig, RunConfig
 from cascade.data.journal import Journal
 from cascade.data.store import Store
 from cascade.envs import make
+from cascade.run import initial
 from cascade.run.places import places, tracks, whole_episodes
 from cascade.specs import ActionSpec, ArraySpec, EnvSpec, Episode, EpisodeKey, ObservationSpec
 
@@ -79,15 +80,23 @@ def test_skills_are_per_cent_of_episodes(tmp_path):
 
 
 def test_episodes_that_the_budget_cut_are_not_whole(tmp_path):
-    """Two lanes of three episodes; the last of the second lane ended by itself."""
+    """Two lanes of three episodes in each of two deployments; the last of the second lane ended by itself.
+
+    That holds for a copy of a copy, too, where all of a lane's episodes are in one deployment.
+    """
     spec = EnvSpec("craft", {"vector": ObservationSpec("vector", (1,))}, ActionSpec("discrete", 2))
-    journal = Journal(tmp_path, 0, spec)
-    for lane, ends in enumerate([[True, False, False], [False, True, True]]):
-        for number, ended in enumerate(ends):
-            obs, label = {"vector": np.zeros((2, 1), np.float32)}, {"reward": np.zeros(2, np.float32)}
-            journal.append(Episode(EpisodeKey(0, lane, number), obs, np.zeros(2, np.int32), label, {}, ended))
-    journal.commit()
-    store = Store.open(tmp_path)
-    table = store.deployments[0].episodes
-    cut = [(int(one["lane"]), int(one["episode"])) for one in table[~whole_episodes(store)]]
-    assert cut == [(0, 2)]
+    for deployment in range(2):
+        journal = Journal(tmp_path, deployment, spec)
+        for lane, ends in enumerate([[True, False, False], [False, True, True]]):
+            for number, ended in enumerate(ends):
+                obs, label = {"vector": np.zeros((2, 1), np.float32)}, {"reward": np.zeros(2, np.float32)}
+                key = EpisodeKey(0, lane, number)
+                journal.append(Episode(key, obs, np.zeros(2, np.int32), label, {}, ended))
+        journal.commit()
+
+    first = [True, True, False]
+    assert whole_episodes(Store.open(tmp_path)).tolist() == [*first, True, True, True] * 2
+    initial.copy(str(tmp_path), tmp_path / "copy", spec, 0)
+    initial.copy(str(tmp_path / "copy"), tmp_path / "again", spec, 0)
+    for name in ("copy", "again"):
+        assert whole_episodes(Store.open(tmp_path / name)).tolist() == first * 2 + [True] * 6

@@ -185,6 +185,11 @@ def test_a_run_can_be_made_longer_when_changes_are_allowed(tmp_path):
     [
         ({"world": replace(tiny().world, deter=24)}, r"the checkpoint has float32.* the settings ask for"),
         (
+            {"world": replace(tiny().world, discount_head=False)},
+            r"float32.* for state\.models\.world\..*, the settings ask for nothing; go on with the settings that",
+        ),
+        ({"method": "random"}, r" for state\.explorers\..*, the settings ask for nothing"),
+        (
             {"env": replace(tiny().env, id="probe:table")},
             "holds data of probe:chain that differ from what probe:table",
         ),

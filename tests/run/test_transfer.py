@@ -79,8 +79,31 @@ def test_a_transfer_whose_updates_are_not_finite_stops_and_says_what_to_change(t
     assert outcome.results["reward"].to_json()["skipped"] == 0
     config = replace(configuration(), max_skipped=5)
     config = replace(config, transfer=replace(config.transfer, reward=OptimizerConfig(lr=1e30)))
-    with pytest.raises(CascadeError, match="while reward was trained, more than max-skipped, which is 5"):
-        transfer(world, store, ["reward"], config, store.spec, 0, envs=InProcess)
+    with pytest.raises(
+        CascadeError,
+        match=r"transfer of seed 3 to reward: \d+ updates of the reward head .* max-skipped, which is 5; lower tr",
+    ):
+        transfer(world, store, ["reward"], config, store.spec, 3, envs=InProcess)
+
+
+def test_a_bad_update_in_the_last_step_of_a_chunk_is_one(table, monkeypatch):
+    """Counters only grow, so a mean over the chunk would have told an eighth of it."""
+    store, world, *_ = table
+    train, calls = lesson.reward_program, []
+
+    def spoiled(heads, world, chunk, labels, step, key, config):
+        calls.append(int(step))
+        labels = labels.at[-1, 1].set(np.nan) if len(calls) == 25 else labels
+        return train(heads, world, chunk, labels, step, key, config=config)
+
+    monkeypatch.setattr(lesson, "reward_program", spoiled)
+    tasks, config = ["reward", FUNCTION], configuration()
+    outcome = transfer(world, store, tasks, config, store.spec, 0, envs=InProcess)
+    assert calls[-1] == 192
+    assert [outcome.results[task].skipped for task in tasks] == [0, 1]
+    calls.clear()
+    with pytest.raises(CascadeError, match=f"to {FUNCTION}: 1 updates of the reward head"):
+        transfer(world, store, tasks, replace(config, max_skipped=0), store.spec, 0, envs=InProcess)
 
 
 def test_heads_know_rewarding_rows_from_others(table):

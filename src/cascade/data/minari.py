@@ -29,6 +29,7 @@ from cascade.data.minari_spaces import (
     observation_converters,
     observation_space,
 )
+from cascade.data.numbering import Numbering
 from cascade.data.store import Deployment, Store
 from cascade.errors import CascadeError, MissingExtra, SettingError, disk_errors
 from cascade.specs import EnvSpec, Episode, EpisodeKey
@@ -194,15 +195,12 @@ class Dataset:
         return dataset
 
     def episodes(self) -> Iterator[Episode]:
-        """Every episode, with its explorer and lane where it has them, numbered in their order."""
-        count: dict[tuple[int, int], int] = {}
-        for one in self.data.iterate_episodes():
-            if not len(one.rewards):
-                continue
+        """Every episode, with its explorer and lane where it has them, numbered on over deployments."""
+        numbering = Numbering()
+        for index, one in enumerate(one for one in self.data.iterate_episodes() if len(one.rewards)):
             try:
-                owner = (self._id(one, "explorer"), self._id(one, "lane")) if self.exported else (0, 0)
-                number = count[owner] = count.get(owner, -1) + 1
-                yield self._episode(one, EpisodeKey(*owner, number))
+                ids = [self._id(one, name) for name in IDS] if self.exported else [0, 0, 0, index]
+                yield self._episode(one, numbering.key(*ids))
             except Unfit as error:
                 raise CascadeError(f"minari {self.name}, episode {one.id}: {error}") from None
 

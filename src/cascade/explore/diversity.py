@@ -1,6 +1,6 @@
 """Population diversity: how far each trajectory ends from those of the explorers before it.
 
-Every measure maps the summaries of all explorers, [P, N, d], to one reward per trajectory, [P, N]. Explorer i
+Every measure maps the summaries of all explorers, [P, N, D], to one reward per trajectory, [P, N]. Explorer i
 is compared with explorers 1 .. i-1, whose summaries are constants to it; the first gets none. All of them are
 closed forms with exclusive prefix sums over the population: no loop over explorers, no matrix of pairs.
 """

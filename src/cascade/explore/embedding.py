@@ -1,7 +1,7 @@
 """Φ: what a trajectory is summarised by.
 
 A function of one explorer's imagined trajectories, whose arrays then have no P: feature [H, N, F], final
-state [N, ...], action [H, N, A], discount [H, N]. It returns one vector per trajectory, [N, d], and is vmapped
+state [N, ...], action [H, N, A], discount [H, N]. It returns one vector per trajectory, [N, D], and is vmapped
 over the population.
 """
 

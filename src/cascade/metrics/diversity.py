@@ -1,6 +1,6 @@
 """How different explorers are from each other, and how varied the stored rows are.
 
-Axes: P explorers, K levels, W and H cells, N states, R rows, D features.
+Axes: P explorers, K levels, W and H cells, N states, R rows, D numbers of a vector.
 """
 
 from __future__ import annotations

@@ -84,14 +84,10 @@ class Checkpoints:
         """The arrays of a commit by name, once they are known to be those of `like`."""
         number = self.latest if number is None else number
         stored: dict[str, np.ndarray] = self._read(number, {"arrays": ocp.args.PyTreeRestore()})["arrays"]
-        wanted = named_leaves(like)
-        for name, leaf in wanted.items():
-            if name not in stored or (stored[name].shape, stored[name].dtype) != (leaf.shape, leaf.dtype):
-                found = "nothing" if name not in stored else f"{stored[name].dtype}{stored[name].shape}"
-                raise CascadeError(
-                    f"{self.folder}: the checkpoint has {found} for {name}, the settings ask for "
-                    f"{leaf.dtype}{leaf.shape}; go on with the settings that it was written with"
-                )
+        if difference := misfit(stored, named_leaves(like)):
+            raise CascadeError(
+                f"{self.folder}: the checkpoint has {difference}; go on with the settings that it was written with"
+            )
         return stored
 
     def close(self) -> None:
@@ -119,6 +115,18 @@ def trained_on(folder: Path, seed: int) -> list[str]:
         return [] if checkpoints.latest is None else list(checkpoints.meta()["data"][str(seed)])
     finally:
         checkpoints.close()
+
+
+def misfit(stored: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """How the first stored array that does not fit differs from what is wanted; empty where all do."""
+    for name in wanted | stored:
+        has, asked = (
+            f"{tree[name].dtype}{tree[name].shape}" if name in tree else "nothing"
+            for tree in (stored, wanted)
+        )
+        if has != asked:
+            return f"{has} for {name}, the settings ask for {asked}"
+    return ""
 
 
 def named_leaves(tree: Any) -> dict[str, Any]:

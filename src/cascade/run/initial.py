@@ -9,10 +9,11 @@ import numpy as np
 
 from cascade.data.journal import Journal
 from cascade.data.manifest import file_name
+from cascade.data.numbering import Numbering
 from cascade.data.store import Deployment, Store
 from cascade.deploy import RandomPolicy, VariedPolicy
 from cascade.errors import CascadeError, SettingError
-from cascade.specs import ActionSpec, ArraySpec, EnvSpec, Episode, EpisodeKey
+from cascade.specs import ActionSpec, ArraySpec, EnvSpec, Episode
 from cascade.types import Policy
 
 MINARI = "minari:"
@@ -79,15 +80,14 @@ def find(source: str, seed: int) -> Store:
 
 
 def episodes(store: Store, spec: EnvSpec) -> Iterator[Episode]:
-    """Every stored episode, with new keys: explorer and lane as they were, numbered on over deployments."""
-    count: dict[tuple[int, int], int] = {}
+    """Every stored episode, numbered on over deployments."""
+    numbering = Numbering()
     for deployment in store.deployments:
         arrays = _arrays(deployment, spec)
-        for explorer, lane, _, start, steps, terminated in np.asarray(deployment.episodes).tolist():
-            number = count[explorer, lane] = count.get((explorer, lane), -1) + 1
+        for explorer, lane, number, start, steps, terminated in np.asarray(deployment.episodes).tolist():
             rows = slice(start, start + steps + 1)
             parts = {kind: {name: x[rows] for name, x in group.items()} for kind, group in arrays.items()}
-            key = EpisodeKey(explorer, lane, number)
+            key = numbering.key(deployment.index, explorer, lane, number)
             yield Episode(
                 key, parts["obs"], parts["row"]["action"], parts["label"], parts["info"], bool(terminated)
             )

@@ -16,7 +16,9 @@ from cascade.config import RunConfig, SampleConfig
 from cascade.data.sampler import make_sampler
 from cascade.data.store import Store
 from cascade.errors import CascadeError
+from cascade.nn.learner import Learner
 from cascade.run.labelling import rare_rows
+from cascade.run.signals import Stop
 from cascade.run.train import chunks, steps_per_call
 from cascade.specs import EnvSpec
 from cascade.transfer import behaviour, reward_head
@@ -46,7 +48,6 @@ class Progress(NamedTuple):
 
 
 Report = Callable[[Progress], None]
-Stop = Callable[[], bool]
 
 
 class Lesson:
@@ -61,7 +62,7 @@ class Lesson:
         spec: EnvSpec,
         seed: int,
     ):
-        self.world, self.config, self.spec, self.tasks = world, config, spec, list(labels)
+        self.world, self.config, self.spec, self.tasks, self.seed = world, config, spec, list(labels), seed
         self._key = jax.random.fold_in(jax.random.key(seed), 0x7A5C)
         self._units, self._shares = (
             jnp.array(values, jnp.float32)
@@ -136,18 +137,30 @@ class Lesson:
             curves["step"].append(index + count)
             for name, value in values.items():
                 curves.setdefault(name, []).append(value)
-            self._check_skipped(phase, values)
+            self._check_skipped(phase, state)
             progress(Progress(phase, index + count, steps, values))
         return state, curves
 
-    def _check_skipped(self, phase: str, values: Mapping[str, list[float]]) -> None:
-        worst = max(max(counts) for name, counts in values.items() if name.endswith("skipped"))
-        if worst > self.config.max_skipped:
-            setting = "transfer.reward.lr" if phase == "reward" else "the learning rates of transfer.agent"
-            raise CascadeError(
-                f"transfer: {worst:.0f} updates were not finite and were skipped while {phase} was trained, more "
-                f"than max-skipped, which is {self.config.max_skipped}; lower {setting}"
-            )
+    def _check_skipped(self, phase: str, trained: RewardHeads | Behaviours) -> None:
+        """Stop when too many updates of a task were not finite."""
+        setting = "transfer.reward.lr" if phase == "reward" else "the learning rates of transfer.agent"
+        for name, counts in skipped_updates(trained).items():
+            for task, count in zip(self.tasks, counts, strict=True):
+                if count > self.config.max_skipped:
+                    raise CascadeError(
+                        f"transfer of seed {self.seed} to {task}: {count} updates of the {name} were not finite and "
+                        f"were skipped, more than max-skipped, which is {self.config.max_skipped}; lower {setting}"
+                    )
+
+
+def skipped_updates(trained: RewardHeads | Behaviours) -> dict[str, list[int]]:
+    """By what learns: updates that were not finite, of each task."""
+    learners: dict[str, Learner[Any]] = (
+        {"reward head": trained.learner}
+        if isinstance(trained, RewardHeads)
+        else {"actor": trained.agents.actor, "critic": trained.agents.critic}
+    )
+    return {name: np.asarray(learner.skipped).tolist() for name, learner in learners.items()}
 
 
 def sample_config(config: RunConfig) -> SampleConfig:

@@ -96,14 +96,14 @@ def unlocked(store: Store) -> np.ndarray:
 def whole_episodes(store: Store) -> np.ndarray:
     """bool [episodes]: all but those that were cut where the budget of their lane ended, whose chances were fewer.
 
-    All of them where none is whole.
+    These are the ones after which their lane has no next episode. In a dataset of Minari that was not exported from
+    here all episodes are of one lane, so that only its last can be known to be cut. All of them where none is whole.
     """
     found = []
     for deployment in store.deployments:
         table = deployment.episodes
-        _, lane = np.unique(np.stack([table["explorer"], table["lane"]]), axis=1, return_inverse=True)
-        last = np.zeros(len(table), np.int64)
-        np.maximum.at(last, lane.ravel(), table["episode"])
-        found.append(table["terminated"] | (table["episode"] < last[lane.ravel()]))
+        keys = np.stack([table["explorer"], table["lane"], table["episode"]], 1)
+        has_next = (np.diff(keys, axis=0) == (0, 0, 1)).all(1)
+        found.append(table["terminated"] | np.append(has_next, False))
     whole = np.concatenate(found)
     return whole if whole.any() else ~whole

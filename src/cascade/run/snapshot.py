@@ -20,7 +20,7 @@ from cascade.data.files import write_bytes
 from cascade.errors import CascadeError, disk_errors
 from cascade.explore.actor import Actor
 from cascade.run import state
-from cascade.run.checkpoint import named_leaves
+from cascade.run.checkpoint import misfit, named_leaves
 from cascade.run.state import State
 from cascade.specs import EnvSpec
 from cascade.world.model import WorldModel
@@ -51,14 +51,18 @@ def read(path: Path, spec: EnvSpec, config: RunConfig) -> Snapshot:
     wanted = named_leaves(like)
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = [stored[name] for name in wanted]
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+            arrays = {name: stored[name] for name in stored.files}
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise CascadeError(
             f"{path}: no snapshot can be read here ({error}); restore it from a copy, or choose another --deployment"
         ) from None
-    if [(x.shape, x.dtype) for x in arrays] != [(x.shape, x.dtype) for x in wanted.values()]:
-        raise CascadeError(f"{path}: does not fit the settings of its run")
-    snapshot: Snapshot = jax.tree.unflatten(jax.tree.structure(like), map(jax.numpy.asarray, arrays))
+    if difference := misfit(arrays, wanted):
+        raise CascadeError(
+            f"{path}: does not fit the settings of its run: it has {difference}; restore it and run.json from a "
+            "copy, or choose another --deployment"
+        )
+    leaves = [jax.numpy.asarray(arrays[name]) for name in wanted]
+    snapshot: Snapshot = jax.tree.unflatten(jax.tree.structure(like), leaves)
     return snapshot
 
 

@@ -29,8 +29,9 @@ from cascade.errors import disk_errors
 from cascade.explore.policy import PopulationPolicy
 from cascade.explore.saved import Behaviour
 from cascade.run.labelling import label, reward_function, summary_of, upto
-from cascade.run.lesson import Curves, Lesson, Progress, Report, Stop
+from cascade.run.lesson import Curves, Lesson, Progress, Report, skipped_updates
 from cascade.run.results import Record, plain, record
+from cascade.run.signals import Stop
 from cascade.run.train import acting_device
 from cascade.specs import EnvSpec
 from cascade.transfer.labels import Summary
@@ -215,11 +216,11 @@ def _learn_and_play(
     if outcome.interrupted:
         return
     greedy, actors = lesson.config.transfer.greedy, behaviours.agents.actor.model
+    skipped = skipped_updates(heads) | skipped_updates(behaviours)
     for index, task in enumerate(lesson.tasks):
         result = outcome.results[task]
         result.learned = True
-        counts = reward_curves["skipped"], curves["actor_skipped"], curves["critic_skipped"]
-        result.skipped = round(sum(count[-1][index] for count in counts))
+        result.skipped = sum(counts[index] for counts in skipped.values())
         result.reward_head = {name: values[index] for name, values in errors.items()}
         result.curves = _curves(reward_curves, curves, index)
         actor = jax.tree.map(lambda x, i=index: x[i], actors)

@@ -37,7 +37,7 @@ class ImageDecoder(eqx.Module):
         )
         self.norms = tuple(LayerNorm(depth) for depth in outputs[:-1]) if config.layer_norm else ()
 
-    def __call__(self, feature: Float[Array, "*B D"]) -> Float[Array, "*B H W C"]:
+    def __call__(self, feature: Float[Array, "*B F"]) -> Float[Array, "*B H W C"]:
         x = self.project(feature)[..., None, None, :]
         for index, layer in enumerate(self.layers):
             x = layer(x)
@@ -68,7 +68,7 @@ class GridDecoder(eqx.Module):
             features, outputs, config.mlp_layers, config.mlp_units, key=key, norm=config.layer_norm
         )
 
-    def __call__(self, feature: Float[Array, "*B D"]) -> Float[Array, "*B H W K"]:
+    def __call__(self, feature: Float[Array, "*B F"]) -> Float[Array, "*B H W K"]:
         return self.mlp(feature).astype(jnp.float32).reshape(*feature.shape[:-1], *self.shape[:2], -1)
 
     def channels(self, logits: Float[Array, "*B H W K"]) -> list[Float[Array, "*B H W _"]]:
@@ -95,7 +95,7 @@ class VectorDecoder(eqx.Module):
             features, spec.shape[0], config.mlp_layers, config.mlp_units, key=key, norm=config.layer_norm
         )
 
-    def __call__(self, feature: Float[Array, "*B D"]) -> Float[Array, "*B V"]:
+    def __call__(self, feature: Float[Array, "*B F"]) -> Float[Array, "*B V"]:
         return self.mlp(feature).astype(jnp.float32)
 
     @staticmethod
@@ -124,15 +124,15 @@ class Decoder(eqx.Module):
             for name, k in zip(sorted(specs), keys, strict=True)
         }
 
-    def __call__(self, feature: Float[Array, "*B D"]) -> dict[str, Float[Array, "..."]]:
+    def __call__(self, feature: Float[Array, "*B F"]) -> dict[str, Float[Array, "..."]]:
         return {name: part(feature) for name, part in self.parts.items()}
 
     def loss(
-        self, feature: Float[Array, "*B D"], obs: Mapping[str, Shaped[Array, "..."]]
+        self, feature: Float[Array, "*B F"], obs: Mapping[str, Shaped[Array, "..."]]
     ) -> dict[str, Float[Array, "*B"]]:
         """-log p(observation | feature) of each part."""
         return {name: part.loss(part(feature), obs[name]) for name, part in self.parts.items()}
 
-    def mode(self, feature: Float[Array, "*B D"]) -> dict[str, Shaped[Array, "..."]]:
+    def mode(self, feature: Float[Array, "*B F"]) -> dict[str, Shaped[Array, "..."]]:
         """The most likely observation."""
         return {name: part.mode(part(feature)) for name, part in self.parts.items()}
