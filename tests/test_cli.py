@@ -66,14 +66,18 @@ def test_notes_are_told_as_they_are(capsys):
     assert "uint8 [height, width, 3]" in capsys.readouterr().err
 
 
-def test_whatever_is_printed_meanwhile_the_document_is_alone_on_stdout():
+def test_whatever_is_printed_meanwhile_the_document_is_alone_on_stdout(monkeypatch):
+    """Also what waits in a buffer until the command ends."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     noisy = """
-import os
+import ctypes, os, sys
 from cascade.cli.main import COMMANDS, main
-run = COMMANDS["presets"].run
+run, earlier = COMMANDS["presets"].run, sys.stdout
 def noisy(self):
     print("a world")
     os.system("echo its process")
+    earlier.write("a library that kept stdout\\n")
+    ctypes.CDLL(None).printf(b"compiled code\\n")
     run(self)
 COMMANDS["presets"].run = noisy
 main(["presets", "--json"])
