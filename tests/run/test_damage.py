@@ -1,5 +1,7 @@
 """Damaged files of a run: found before anything is computed from them, and told in one line with what to do."""
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -74,6 +76,11 @@ def test_bytes_are_compared_once_for_the_same_data(stored, monkeypatch):
     before = len(compared)
     stored.store(verify=True)
     assert len(compared) == before
+    shutil.copytree(stored.path / "data/seed-0", stored.path / "data/seed-1")
+    both = replace(stored, seeds=(0, 1))
+    both.store(0, verify=True)
+    both.store(1, verify=True)
+    assert len(set(compared)) == 2 * before, "another seed has files of its own, even where they are the same"
 
 
 def test_transfer_says_that_its_data_are_not_the_models(stored, tmp_path, monkeypatch):

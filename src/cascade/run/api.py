@@ -60,8 +60,8 @@ class Run:
     settings: RunConfig
     seeds: tuple[int, ...]
     preset: str
-    _verified: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
-    """digests of the stores whose bytes have been compared"""
+    _verified: set[tuple[int, str]] = field(default_factory=set, init=False, repr=False, compare=False)
+    """seeds and digests of the stores whose bytes have been compared"""
 
     @cached_property
     def spec(self) -> EnvSpec:
@@ -74,16 +74,16 @@ class Run:
         return Results.open(Folder(self.path).results).records
 
     def store(self, seed: int | None = None, *, verify: bool = False) -> Store:
-        """The data that a seed collected; `verify` compares every byte with its checksum, once for the same data.
+        """The data that a seed collected; `verify` compares every byte with its checksum, once for each seed's data.
 
         That reads them all, at about a gigabyte a second for each of four cores if the disk gives as much; sizes
         and shapes are compared in any case.
         """
         folder, seed = Folder(self.path), self._known(seed)
         store = folder.store(seed)
-        if verify and store.digest not in self._verified:
+        if verify and (seed, store.digest) not in self._verified:
             store = folder.store(seed, verify=True)
-            self._verified.add(store.digest)
+            self._verified.add((seed, store.digest))
         return store
 
     @property
