@@ -96,6 +96,18 @@ def test_transfer_says_that_its_data_are_not_the_models(stored, tmp_path, monkey
     assert "the world model was also trained on deploy-001, which is not here any more" in note
 
 
+def test_a_checkpoint_that_cannot_be_read_ends_no_transfer(stored, monkeypatch):
+    """It is read only to compare what the model was trained on."""
+    nothing_is_trained(monkeypatch)
+    (stored.path / "checkpoints/seeds-0/0/meta/metadata").write_text("{")
+    notes = []
+    assert stored.transfer(["reward"], note=notes.append).interrupted
+    (note,) = notes
+    assert "nobody can say whether the world model was trained on these data; " in note
+    assert "seeds-0/0: the checkpoint cannot be read" in note
+    assert "\n" not in note
+
+
 def test_results_that_cannot_be_read_are_found_before_training(stored, monkeypatch):
     monkeypatch.setattr(api, "transfer", pytest.fail)
     path = stored.path / "results.json"
