@@ -70,6 +70,8 @@ def generate(
         raise SettingError("--steps", request.steps, "at least 1")
     if request.kind == "random":
         request = replace(request, deployment=None)
+    if _begun(request, out) is None and request.kind != "random":
+        _transferred(run, request)  # without a policy nothing is written
     with disk_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     busy = f"{out}: another process is making this dataset; wait for it, or choose another --out"
@@ -85,7 +87,7 @@ def _made(
     stop: Callable[[], bool] | None,
 ) -> dict[str, Any]:
     """The dataset, by the only process that writes there."""
-    about = _begun(run, request, out)
+    about = _begun(request, out) or _begin(run, request, out)
     request = replace(request, deployment=about["deployment"])
     policy = policy_of(run, request, about["random_actions"])
     if not deployment_folder(out, 0).exists():
@@ -102,28 +104,36 @@ def _made(
     return about
 
 
-def _begun(run: Run, request: Request, out: Path) -> dict[str, Any]:
-    """What was decided when the dataset was begun, whose policy acts included; a folder of another is refused."""
+def _begun(request: Request, out: Path) -> dict[str, Any] | None:
+    """What was decided when the dataset was begun at `out`; None in a new folder, and one of another is refused."""
     wanted = {name: value for name, value in asdict(request).items() if value is not None}
     try:
         about = read_json(out / ABOUT)
     except Unusable:
-        if any(path.name != LOCK for path in out.iterdir()):
+        with disk_errors(out):
+            others = {path.name for path in out.iterdir()} if out.is_dir() else set()
+        if others - {LOCK, f"{ABOUT}.tmp"}:
             raise SettingError(
                 "--out", str(out), "a new folder, or one in which this dataset was begun"
             ) from None
-        if request.kind != "random":
-            request = replace(request, deployment=_transferred(run, request))
-        about = {
-            **asdict(request),
-            "environment": run.spec.name,
-            "run": run.path.name,
-            **decide(run, request),
-        }
-        with disk_errors(out):
-            write_json(out / ABOUT, about)
+        return None
     if {name: about.get(name) for name in wanted} != wanted:
         raise SettingError("--out", str(out), "a new folder; there is another dataset in this one")
+    return about
+
+
+def _begin(run: Run, request: Request, out: Path) -> dict[str, Any]:
+    """Decide, whose policy acts included, and write it down."""
+    if request.kind != "random":
+        request = replace(request, deployment=_transferred(run, request))
+    about = {
+        **asdict(request),
+        "environment": run.spec.name,
+        "run": run.path.name,
+        **decide(run, request),
+    }
+    with disk_errors(out):
+        write_json(out / ABOUT, about)
     return about
 
 
