@@ -31,6 +31,7 @@ from cascade.errors import CascadeError, SettingError, disk_errors
 from cascade.explore.policy import Memory, PopulationPolicy
 from cascade.explore.saved import SETTINGS, Behaviour
 from cascade.run.api import Run
+from cascade.run.places import whole
 from cascade.run.signals import Interrupted
 from cascade.run.transfer import evaluate
 from cascade.specs import ActionSpec
@@ -265,15 +266,14 @@ class Mixed:
 
 
 def achieved(deployment: Deployment, task: str) -> dict[str, Any]:
-    """What the whole episodes earned; the last of each lane is left out where the budget may have cut it."""
+    """What the whole episodes earned."""
     table = np.asarray(deployment.episodes)
     returns = np.add.reduceat(np.asarray(deployment.labels(task), np.float64), table["start"])
-    last = np.append(np.diff(table["lane"]) != 0, True)
-    whole = ~last | table["terminated"]
-    found = returns[whole]
+    kept = whole(table)
+    found = returns[kept]
     return {
         "episodes": len(table),
-        "whole_episodes": int(whole.sum()),
+        "whole_episodes": int(kept.sum()),
         "mean_return": float(found.mean()) if len(found) else None,
         "returns": {"least": float(found.min()), "most": float(found.max())} if len(found) else None,
     }

@@ -94,16 +94,14 @@ def unlocked(store: Store) -> np.ndarray:
 
 
 def whole_episodes(store: Store) -> np.ndarray:
-    """bool [episodes]: all but those that were cut where the budget of their lane ended, whose chances were fewer.
+    """bool [episodes]: those of every deployment that are whole; all of them where none is."""
+    found = np.concatenate([whole(deployment.episodes) for deployment in store.deployments])
+    return found if found.any() else ~found
 
-    All of them where none is whole.
-    """
-    found = []
-    for deployment in store.deployments:
-        table = deployment.episodes
-        _, lane = np.unique(np.stack([table["explorer"], table["lane"]]), axis=1, return_inverse=True)
-        last = np.zeros(len(table), np.int64)
-        np.maximum.at(last, lane.ravel(), table["episode"])
-        found.append(table["terminated"] | (table["episode"] < last[lane.ravel()]))
-    whole = np.concatenate(found)
-    return whole if whole.any() else ~whole
+
+def whole(table: np.ndarray) -> np.ndarray:
+    """bool [episodes]: all but those that were cut where the budget of their lane ended, whose chances were fewer."""
+    _, lane = np.unique(np.stack([table["explorer"], table["lane"]]), axis=1, return_inverse=True)
+    last = np.zeros(len(table), np.int64)
+    np.maximum.at(last, lane.ravel(), table["episode"])
+    return table["terminated"] | (table["episode"] < last[lane.ravel()])
