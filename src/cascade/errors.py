@@ -1,6 +1,8 @@
 """What the user can mend. Everything else is a bug and keeps its traceback."""
 
 import errno
+import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +14,8 @@ _REMEDIES = {
     errno.EMFILE: MORE_FILES,
     errno.ENFILE: MORE_FILES,
 }
+DAMAGED = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""What reading an .npz raises where some of its bits are others."""
 
 
 class CascadeError(Exception):

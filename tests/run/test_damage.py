@@ -117,7 +117,13 @@ def test_results_that_cannot_be_read_are_found_before_training(stored, monkeypat
     assert str(error.value).startswith(f"{path}: ")
 
 
-@pytest.mark.parametrize("damage", ["cut", "altered", "empty"])
+def with_bits(content: bytes, place: int, bits: int) -> bytes:
+    """With other bits in the table of contents at the end of a .zip."""
+    place += content.index(b"PK\x01\x02")
+    return content[:place] + bytes([content[place] ^ bits]) + content[place + 1 :]
+
+
+@pytest.mark.parametrize("damage", ["cut", "altered", "empty", "a later version's", "encrypted"])
 def test_a_damaged_snapshot_is_one_line(damage, tmp_path):
     config, path = tiny(), tmp_path / "deploy-000.npz"
     spec, keys = spec_of(config.env), state.seed_keys((0,))
@@ -132,6 +138,8 @@ def test_a_damaged_snapshot_is_one_line(damage, tmp_path):
         "cut": content[:middle],
         "altered": content[:middle] + b"\xff" * 999 + content[middle + 999 :],
         "empty": b"",
+        "a later version's": with_bits(content, 6, 64),
+        "encrypted": with_bits(content, 8, 1),
     }
     path.write_bytes(damaged[damage])
     with pytest.raises(CascadeError, match=r"deploy-000\.npz: no snapshot can be read here .*; restore it"):

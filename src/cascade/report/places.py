@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import zipfile
-import zlib
 from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from cascade.errors import DAMAGED
 from cascade.report.files import RC_PAGE, Files, new_figure
 from cascade.report.html import Chapter, links, section, tag, text
 from cascade.report.load import Run, list_measures
@@ -36,7 +35,7 @@ def _read(run: Run, file: Any) -> Arrays:
     try:
         with np.load(file, allow_pickle=False) as stored:
             return {name: stored[name] for name in NAMES if name in stored.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+    except DAMAGED:
         return {}
 
 
