@@ -58,8 +58,9 @@ def did_you_mean(near: Sequence[str]) -> str:
 
 
 def cause_of(error: BaseException) -> str:
-    """What went wrong elsewhere, in one line: the kind of error, and the first line of what it says."""
-    return f"{type(error).__name__}: {error}".strip().partition("\n")[0]
+    """What went wrong elsewhere, in one line: the kind of error, and the first line of what it says, if anything."""
+    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return ": ".join(filter(None, [type(error).__name__, said]))
 
 
 @contextmanager

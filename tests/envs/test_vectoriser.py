@@ -220,6 +220,12 @@ def test_observations_that_break_their_spec_are_a_failure():
         assert "observation 'vector' has shape (1,), its spec says (2,)" in tick.failures[0].cause
 
 
+def test_why_a_lane_failed_is_one_line():
+    with InProcess(EnvConfig(id="sample_world:talkative"), 1) as envs:
+        reset(envs, np.arange(1))
+        assert step(envs, np.arange(1)).failures[0].cause == "RuntimeError: no contact solved"
+
+
 def test_numbers_that_are_not_finite_are_a_failure_of_the_lane():
     with InProcess(EnvConfig(id="sample_world:broken"), 1) as envs:
         failures = reset(envs, np.arange(1)).failures

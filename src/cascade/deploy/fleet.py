@@ -32,7 +32,7 @@ from cascade.deploy.plan import Plan
 from cascade.deploy.runner import Runner, environ, versions
 from cascade.deploy.summary import Progress, Summary
 from cascade.deploy.turns import Report
-from cascade.errors import CascadeError, MissingExtra, SettingError
+from cascade.errors import CascadeError, MissingExtra, SettingError, cause_of
 from cascade.types import Policy
 
 SLICE = 1.0
@@ -94,8 +94,8 @@ def connect(address: str) -> Any:
         try:
             ray.init(chosen, log_to_driver=False, logging_level=logging.ERROR, **local)
         except (ConnectionError, ValueError) as error:
-            cause = str(error).splitlines()[0]
-            raise SettingError("deploy.address", chosen, f"a Ray cluster that answers ({cause})") from None
+            expected = f"a Ray cluster that answers ({cause_of(error)})"
+            raise SettingError("deploy.address", chosen, expected) from None
     return ray
 
 

@@ -25,6 +25,7 @@ from cascade.config import EnvConfig
 from cascade.envs.buffers import Buffers
 from cascade.envs.protocol import Environment
 from cascade.envs.registry import make
+from cascade.errors import cause_of
 from cascade.specs import EnvSpec
 
 LONGEST_CAUSE = 2000
@@ -60,7 +61,7 @@ class Lanes:
                     env = self._envs[lane] = make(self._config)
                 buffers.write(lane, env.reset(seed) if seed >= 0 else env.step(action))
             except Exception as error:
-                failures[lane] = f"{type(error).__name__}: {error}"[:LONGEST_CAUSE]
+                failures[lane] = cause_of(error)[:LONGEST_CAUSE]
                 self._discard(lane)
             buffers.progress[self._worker] += 1
         buffers.current[self._worker] = -1
@@ -116,7 +117,7 @@ def main(job: dict[str, Any]) -> None:
         lanes = Lanes(EnvConfig(**job["config"]), job["lanes"], job["worker"])
         buffers = Buffers(lanes.spec, job["counts"][0], job["counts"][1], memory)
     except Exception as error:
-        connection.send_bytes(json.dumps(f"{type(error).__name__}: {error}"[:LONGEST_CAUSE]).encode())
+        connection.send_bytes(json.dumps(cause_of(error)[:LONGEST_CAUSE]).encode())
         return
     connection.send_bytes(DONE)
     with contextlib.suppress(EOFError, ConnectionError):
