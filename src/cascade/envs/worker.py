@@ -88,6 +88,7 @@ def command(
     """The command line of a worker process. It imports from where its parent does."""
     job = {
         "path": sys.path,
+        "parent": os.getpid(),
         "config": asdict(config),
         "lanes": list(lanes),
         "worker": worker,
@@ -112,7 +113,7 @@ def main(job: dict[str, Any]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     memory, pipe = job["descriptors"]
     connection = Connection(pipe)
-    _exit_with_parent(pipe)
+    _exit_with_parent(pipe, job["parent"])
     try:
         lanes = Lanes(EnvConfig(**job["config"]), job["lanes"], job["worker"])
         buffers = Buffers(lanes.spec, job["counts"][0], job["counts"][1], memory)
@@ -127,12 +128,11 @@ def main(job: dict[str, Any]) -> None:
     lanes.close()
 
 
-def _exit_with_parent(pipe: int) -> None:
+def _exit_with_parent(pipe: int, parent: int) -> None:
     """End this process when the other end of the pipe is gone, even while an environment hangs.
 
     Not every system wakes for a hang-up alone; an orphan has another parent on all of them.
     """
-    parent = os.getppid()
 
     def watch() -> None:
         poller = select.poll()
