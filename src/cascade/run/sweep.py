@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from cascade.errors import CascadeError, SettingError
 from cascade.run.api import Run, open_run, run
 from cascade.run.folder import Folder
 from cascade.run.signals import Interrupted, Stop
-from cascade.run.watching import Watch
+from cascade.run.watching import Note, Watch
 from cascade.seeds import format_seeds
 
 METHODS = ("cascade", "pp2e", "p2e", "random")
@@ -61,7 +62,10 @@ def run_cell(config: RunConfig, cell: Cell, preset: str, watch: Watch | None = N
 
 
 def transfer_cell(
-    done: Run, stop: Stop | None = None, report: Callable[[str], Any] | None = None
+    done: Run,
+    stop: Stop | None = None,
+    report: Callable[[str], Any] | None = None,
+    note: Note = warnings.warn,
 ) -> list[Any]:
     """Transfer what has not been transferred after a run's last deployment, seed by seed."""
     k = done.resolve(None)
@@ -71,9 +75,8 @@ def transfer_cell(
     for seed in done.seeds:
         if tasks := [task for task in done.spec.tasks if (seed, task) not in there]:
             title = f"{done.settings.method}: transfer, seed {seed}"
-            outcomes.append(
-                done.transfer(tasks, seed, k, report=report(title) if report else None, stop=stop)
-            )
+            reporter = report(title) if report else None
+            outcomes.append(done.transfer(tasks, seed, k, report=reporter, stop=stop, note=note))
         if stop is not None and stop():
             raise Interrupted("stopped during transfer")
     return outcomes
@@ -105,10 +108,11 @@ def on_ray(
     transfer: bool = False,
     look: Callable[[Mapping[Cell, str]], None] | None = None,
     stop: Stop | None = None,
+    note: Note = warnings.warn,
 ) -> tuple[dict[Cell, Run], dict[Cell, str]]:
     """Every cell as a task of a Ray cluster, each with a CPU and a share of a GPU. Folders are on a shared disk.
 
-    `look` is called about once a second with what each cell is at.
+    `look` is called about once a second with what each cell is at; `note` is told what a person should know.
     """
     ray = connect(address)
     _check_gpus(ray, gpus)
@@ -128,7 +132,7 @@ def on_ray(
             except ray.exceptions.RayError as error:
                 why = _cause(error)
             if why is None:
-                done[cell] = open_run(cell.path)
+                done[cell] = open_run(cell.path, note)
             else:
                 failed[cell] = why
         if look is not None:
