@@ -102,12 +102,27 @@ def cluster(*gpus: float, error: Exception | None = None) -> SimpleNamespace:
 
 
 def test_gpus_that_no_machine_has_are_refused(monkeypatch):
-    """Ray would wait for them for ever. Two machines with one each have no room for a run with two."""
+    """In a cluster of our own Ray would wait for them for ever."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     todo = cells(("random",), (0,), Path("out"))
-    for asked, machines, most in [(1.0, (0,), 0), (2.0, (1, 1), 1), (0.5, (), 0)]:
+    for asked, machines, most in [(1.0, (0,), 0), (2.0, (1,), 1), (0.5, (), 0)]:
         monkeypatch.setattr(sweep, "connect", lambda address, machines=machines: cluster(*machines))
         with pytest.raises(SettingError, match=f"--gpus: got {asked}, expected at most {most}, what"):
             on_ray(todo, CONFIG, "tiny", gpus=asked)
+
+
+def test_gpus_that_a_cluster_may_still_get_are_waited_for(monkeypatch):
+    """Its machines may be started when they are asked for. Two with one each have no room for a run with two."""
+    monkeypatch.setattr(
+        sweep, "connect", lambda address: cluster(1, 1, error=ray.exceptions.RayError("there"))
+    )
+    (cell,) = cells(("random",), (0,), Path("out"))
+    notes = []
+    on_ray([cell], CONFIG, "tiny", address="head:6379", gpus=1.0, note=notes.append)
+    assert notes == []
+    on_ray([cell], CONFIG, "tiny", address="head:6379", gpus=2.0, note=notes.append)
+    (note,) = notes
+    assert note.startswith("--gpus: got 2, and the cluster's largest machine has 1; the runs wait")
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,9 @@ START_SECONDS = 300.0
 LOSSES = 10
 """Losses for each runner, without one finished episode between them, after which the collection ends."""
 
+LOCAL = "local"
+"""Ray's word for a new cluster on this machine."""
+
 
 def collect_fleet(
     policy: Policy,
@@ -80,14 +83,23 @@ def load() -> Any:
         raise MissingExtra("deploy.engine ray", "ray") from None
 
 
+def starts_cluster(address: str) -> bool:
+    """Whether `connect` starts a cluster of its own, to which no machine is added later."""
+    return not load().is_initialized() and _chosen(address) == LOCAL
+
+
+def _chosen(address: str) -> str:
+    return address or os.environ.get("RAY_ADDRESS") or LOCAL
+
+
 def connect(address: str) -> Any:
     """The `ray` module, connected: to what it is connected to already, to `address`, or to a cluster of its own."""
     ray = load()
     if ray.is_initialized():
         return ray
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
-    chosen = address or os.environ.get("RAY_ADDRESS") or "local"
-    local = {"include_dashboard": False} if chosen == "local" else {}
+    chosen = _chosen(address)
+    local = {"include_dashboard": False} if chosen == LOCAL else {}
     with _handlers_kept(), warnings.catch_warnings():
         # Ray's processes are forks that become other programs at once: JAX's warning is not about these.
         warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)

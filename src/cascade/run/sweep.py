@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cascade.config import RunConfig
-from cascade.deploy.fleet import connect
+from cascade.deploy.fleet import connect, starts_cluster
 from cascade.errors import CascadeError, SettingError
 from cascade.run.api import Run, open_run, run
 from cascade.run.folder import Folder
@@ -114,8 +114,9 @@ def on_ray(
 
     `look` is called about once a second with what each cell is at; `note` is told what a person should know.
     """
+    ours = starts_cluster(address)
     ray = connect(address)
-    _check_gpus(ray, gpus)
+    _check_gpus(ray, gpus, ours, note)
     hidden = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""} if not gpus else {}
     options = {"num_cpus": 1, "num_gpus": gpus, "max_retries": RETRIES, "runtime_env": {"env_vars": hidden}}
     task = ray.remote(**options)(_work)
@@ -144,11 +145,16 @@ def on_ray(
     return done, failed
 
 
-def _check_gpus(ray: Any, gpus: float) -> None:
-    """Ray lets a task that no machine has the GPUs for wait for ever."""
+def _check_gpus(ray: Any, gpus: float, ours: bool, note: Note) -> None:
+    """Ray lets a task that no machine has the GPUs for wait: for ever, unless it is a cluster that may still grow."""
     most = max((node["Resources"].get("GPU", 0) for node in ray.nodes() if node["Alive"]), default=0)
+    if gpus > most and ours:
+        raise SettingError("--gpus", gpus, f"at most {most:g}, what this machine has")
     if gpus > most:
-        raise SettingError("--gpus", gpus, f"at most {most:g}, what the cluster's largest machine has")
+        note(
+            f"--gpus: got {gpus:g}, and the cluster's largest machine has {most:g}; the runs wait until a larger one "
+            "joins"
+        )
 
 
 def _cause(error: Exception) -> str:
