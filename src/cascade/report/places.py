@@ -104,7 +104,7 @@ def _skills(run: Run, found: dict[tuple[int, int], Arrays], ident: str, files: F
     paths = files.figure("skills", figure) + files.numbers(
         "skills", ["seed", "deployment", "skill", "per cent"], rows
     )
-    says = "Per cent of all episodes collected so far in which each skill was unlocked; dots are seeds."
+    says = "Per cent of the whole episodes collected so far in which each skill was unlocked; dots are seeds."
     return _card(files, paths, f"{ident}-skills", "Skills", says, f"Success rate of {len(names)} skills.")
 
 
@@ -122,7 +122,7 @@ def skills_figure(success: np.ndarray, names: list[str], color: str) -> Figure:
         for one in success:
             panel.plot(one, places, ".", color=GRAY, markersize=4)
         panel.set_yticks(places, [name.replace("_", " ") for name in names])
-        panel.set(xlabel="% of episodes", xlim=(0.0, max(1.0, 1.05 * float(success.max()))))
+        panel.set(xlabel="% of whole episodes", xlim=(0.0, max(1.0, 1.05 * float(success.max()))))
         panel.invert_yaxis()
         figure.subplots_adjust(left=0.3)
     return figure
