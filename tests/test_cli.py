@@ -177,12 +177,11 @@ def test_json_is_one_document_and_alone_on_stdout(capsys):
     assert "sequential" in captured.err
 
 
-def test_the_installed_command_exits_as_the_function_does():
+@pytest.mark.parametrize("how", [["-c", "from cascade.cli import main; main()"], ["-m", "cascade"]])
+def test_the_installed_command_exits_as_the_function_does(how):
     """Through a real process: exit code 2, one line on stderr, nothing on stdout."""
-    code = "from cascade.cli import main; main(['tabular', '--population', '0'])"
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
-    )
+    words = [sys.executable, *how, "tabular", "--population", "0"]
+    found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert found.returncode == 2
     assert found.stdout == ""
     assert found.stderr.count("\n") == 1
@@ -245,7 +244,7 @@ def test_a_gpu_is_shared_unless_asked_otherwise(monkeypatch, capsys, asked, give
 def test_startup_loads_nothing_heavy():
     """`cascade --help` must answer at once: arrays and plots are loaded by the commands that need them."""
     heavy = ("jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "matplotlib", "gymnasium", "pandas")
-    code = f"import sys, cascade.cli; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, cascade.__main__; print([name for name in {heavy} if name in sys.modules])"
     assert fresh(code).strip() == "[]"
 
 
