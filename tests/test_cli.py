@@ -66,14 +66,18 @@ def test_notes_are_told_as_they_are(capsys):
     assert "uint8 [height, width, 3]" in capsys.readouterr().err
 
 
-def test_whatever_is_printed_meanwhile_the_document_is_alone_on_stdout():
+def test_whatever_is_printed_meanwhile_the_document_is_alone_on_stdout(monkeypatch):
+    """Also what waits in a buffer until the command ends."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     noisy = """
-import os
+import ctypes, os, sys
 from cascade.cli.main import COMMANDS, main
-run = COMMANDS["presets"].run
+run, earlier = COMMANDS["presets"].run, sys.stdout
 def noisy(self):
     print("a world")
     os.system("echo its process")
+    earlier.write("a library that kept stdout\\n")
+    ctypes.CDLL(None).printf(b"compiled code\\n")
     run(self)
 COMMANDS["presets"].run = noisy
 main(["presets", "--json"])
@@ -173,12 +177,11 @@ def test_json_is_one_document_and_alone_on_stdout(capsys):
     assert "sequential" in captured.err
 
 
-def test_the_installed_command_exits_as_the_function_does():
+@pytest.mark.parametrize("how", [["-c", "from cascade.cli import main; main()"], ["-m", "cascade"]])
+def test_the_installed_command_exits_as_the_function_does(how):
     """Through a real process: exit code 2, one line on stderr, nothing on stdout."""
-    code = "from cascade.cli import main; main(['tabular', '--population', '0'])"
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
-    )
+    words = [sys.executable, *how, "tabular", "--population", "0"]
+    found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert found.returncode == 2
     assert found.stdout == ""
     assert found.stderr.count("\n") == 1
@@ -241,7 +244,7 @@ def test_a_gpu_is_shared_unless_asked_otherwise(monkeypatch, capsys, asked, give
 def test_startup_loads_nothing_heavy():
     """`cascade --help` must answer at once: arrays and plots are loaded by the commands that need them."""
     heavy = ("jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "matplotlib", "gymnasium", "pandas")
-    code = f"import sys, cascade.cli; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, cascade.__main__; print([name for name in {heavy} if name in sys.modules])"
     assert fresh(code).strip() == "[]"
 
 

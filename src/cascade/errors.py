@@ -1,6 +1,8 @@
 """What the user can mend. Everything else is a bug and keeps its traceback."""
 
 import errno
+import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +14,8 @@ _REMEDIES = {
     errno.EMFILE: MORE_FILES,
     errno.ENFILE: MORE_FILES,
 }
+DAMAGED = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""What reading an .npz raises where some of its bits are others."""
 
 
 class CascadeError(Exception):
@@ -54,8 +58,9 @@ def did_you_mean(near: Sequence[str]) -> str:
 
 
 def cause_of(error: BaseException) -> str:
-    """What went wrong elsewhere, in one line: the kind of error, and the first line of what it says."""
-    return f"{type(error).__name__}: {error}".strip().partition("\n")[0]
+    """What went wrong elsewhere, in one line: the kind of error, and the first line of what it says, if anything."""
+    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return ": ".join(filter(None, [type(error).__name__, said]))
 
 
 @contextmanager

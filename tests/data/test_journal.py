@@ -21,7 +21,8 @@ from data_helpers import CONTINUOUS, SPEC, contents, make_episode, make_episodes
 
 from cascade.data import files
 from cascade.data import journal as journal_module
-from cascade.data.journal import Journal
+from cascade.data.journal import FEWEST_OPEN, Journal
+from cascade.data.shards import Shard, shard_files
 from cascade.data.store import Store
 from cascade.errors import CascadeError
 from cascade.specs import EpisodeKey
@@ -214,7 +215,7 @@ def few_files(spare: int) -> Iterator[None]:
 
 
 def test_more_shards_than_a_process_may_open_are_committed(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(journal_module, "OPEN_SHARDS", 4)
+    monkeypatch.setattr(journal_module, "shards_kept_open", lambda: 4)
     lengths = [1] * 40
     journal = Journal(tmp_path, 0, CONTINUOUS, flush_bytes=1)
     for episode in make_episodes(lengths, CONTINUOUS):
@@ -224,15 +225,36 @@ def test_more_shards_than_a_process_may_open_are_committed(tmp_path: Path, monke
     assert stored.manifest.steps == sum(lengths)
 
 
+def test_a_shard_is_opened_once_for_each_of_its_files(tmp_path: Path, monkeypatch) -> None:
+    """Every lane has an episode in every shard, and lanes are stored one after the other."""
+    journal, shards = Journal(tmp_path, 0, CONTINUOUS), FEWEST_OPEN + 6
+    for number in range(shards):
+        for lane in range(2):
+            journal.append(make_episode((0, lane, number), 1, CONTINUOUS))
+        journal.flush()
+    opened = []
+    array = Shard.array
+
+    def counted(shard: Shard, name: str) -> np.ndarray:
+        opened.append((shard.path, name))
+        return array(shard, name)
+
+    monkeypatch.setattr(Shard, "array", counted)
+    journal.commit()
+    assert len(opened) == len(set(opened)) == shards * len(shard_files(CONTINUOUS))
+
+
 def test_too_many_open_files_are_no_fault_of_a_shard(tmp_path: Path) -> None:
+    """One is enough to look for shards, and too few to open them."""
     journal = Journal(tmp_path, 0, SPEC)
     journal.append(EPISODES[0])
     journal.flush()
-    wanted = r"Too many open files; allow more.*ulimit -n"
-    with few_files(0), pytest.raises(CascadeError, match=wanted) as caught:
-        journal._shards[0].array("action.npy")
+    wanted = r"shard-00000.*: Too many open files; allow more.*ulimit -n"
+    with few_files(1), pytest.raises(CascadeError, match=wanted) as caught:
+        Journal(tmp_path, 0, SPEC)
     assert not isinstance(caught.value, files.Unusable)
-    assert Journal(tmp_path, 0, SPEC).problems == []
+    assert [path.name for path in journal.path.iterdir()] == ["shard-00000"], "none is put aside"
+    assert Journal(tmp_path, 0, SPEC).finished() == {EPISODES[0].key: len(EPISODES[0])}
 
 
 def test_a_stored_deployment_is_not_collected_again(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from deploy_helpers import Counting, contents, deploy, stop_after
 
 from cascade.config import DeployConfig, EnvConfig
+from cascade.data.files import read_json, write_json
 from cascade.data.journal import Journal
 from cascade.deploy import Plan, RandomPolicy, collect
 from cascade.envs import InProcess
@@ -127,6 +128,16 @@ def test_another_plan_is_refused(tmp_path: Path, other: Plan, said: str) -> None
     deploy(tmp_path, PLAN, ID, stop=stop_after(40))
     with pytest.raises(CascadeError, match=rf"another plan \({said}\); resume with the settings"):
         deploy(tmp_path, other, ID)
+
+
+def test_a_plan_from_before_there_was_a_setting_is_refused_by_its_name(tmp_path: Path) -> None:
+    deploy(tmp_path, PLAN, ID, stop=stop_after(40))
+    notes = tmp_path / "deploy-000.journal" / "collection.json"
+    document = read_json(notes)
+    del document["plan"]["groups"]
+    write_json(notes, document)
+    with pytest.raises(CascadeError, match=r"another plan \(groups was not there yet\); resume"):
+        deploy(tmp_path, PLAN, ID)
 
 
 def test_a_journal_of_more_lanes_is_refused_even_without_its_notes(tmp_path: Path) -> None:

@@ -66,5 +66,16 @@ class Wrong:
         pass
 
 
+def talkative(config: EnvConfig) -> gym.Env:
+    """A simulator that fails at its first step, with more than one line to say."""
+    env = echo(config)
+    env.step = stumble
+    return env
+
+
+def stumble(action):
+    raise RuntimeError("\nno contact solved\nbody 3: nan")
+
+
 def nothing(config: EnvConfig) -> int:
     return 3

@@ -1,5 +1,6 @@
 """Stepping in worker processes equals stepping here, and no fault of an environment is more than its own."""
 
+import json
 import os
 import signal
 import socket
@@ -220,6 +221,12 @@ def test_observations_that_break_their_spec_are_a_failure():
         assert "observation 'vector' has shape (1,), its spec says (2,)" in tick.failures[0].cause
 
 
+def test_why_a_lane_failed_is_one_line():
+    with InProcess(EnvConfig(id="sample_world:talkative"), 1) as envs:
+        reset(envs, np.arange(1))
+        assert step(envs, np.arange(1)).failures[0].cause == "RuntimeError: no contact solved"
+
+
 def test_numbers_that_are_not_finite_are_a_failure_of_the_lane():
     with InProcess(EnvConfig(id="sample_world:broken"), 1) as envs:
         failures = reset(envs, np.arange(1)).failures
@@ -314,11 +321,17 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_a_worker_with_another_parent_ends_although_its_pipe_is_open(monkeypatch):
     """As where polling does not wake for a hang-up: the parent that it began with is gone."""
-    parents, ended = iter([7, 7, 1]), threading.Event()
+    parents, ended = iter([7, 1]), threading.Event()
     monkeypatch.setattr(worker, "LOOK_FOR_PARENT", 0.01)
     monkeypatch.setattr(os, "getppid", lambda: next(parents))
     monkeypatch.setattr(os, "_exit", lambda code: ended.set())
     mine, theirs = socket.socketpair()
     with mine, theirs:
-        worker._exit_with_parent(mine.fileno())
+        worker._exit_with_parent(mine.fileno(), parent=7)
         assert ended.wait(10)
+
+
+def test_a_worker_is_told_who_its_parent_is():
+    """It may be an orphan before it can look."""
+    *_, job = worker.command(EnvConfig(id="probe:table"), [0], 0, (1, 1), (3, 4))
+    assert json.loads(job)["parent"] == os.getpid()

@@ -155,6 +155,21 @@ def test_a_kill_while_it_is_replaced_leaves_the_old_or_the_new(saved, tmp_path, 
     assert len(list(folder.iterdir())) == 2
 
 
+def test_what_is_replaced_while_it_is_read_is_the_new_one(saved, tmp_path, monkeypatch):
+    """The old weights are gone between the settings that name them and their own turn."""
+    one, _ = saved
+    folder = one.save(tmp_path / "replaced")
+    other = replace(one, actor=jax.tree.map(lambda x: 2.0 * x, one.actor))
+
+    def meanwhile(path):
+        monkeypatch.undo()
+        other.save(folder)
+        return checksum(path)
+
+    monkeypatch.setattr("cascade.explore.saved.checksum", meanwhile)
+    assert arrays(Behaviour.load(folder)) == arrays(other)
+
+
 def test_a_folder_of_an_earlier_version_is_read(saved, tmp_path):
     one, _ = saved
     folder = one.save(tmp_path / "old")

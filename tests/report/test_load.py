@@ -98,6 +98,18 @@ def test_damage_is_left_out_and_noted(tmp_path):
         "results.json", "metrics.jsonl", "deploy-000", "visits"]  # fmt: skip
 
 
+@pytest.mark.parametrize("error", [NotImplementedError, RuntimeError])
+def test_whatever_a_wrong_bit_leads_to_is_noted(tmp_path, monkeypatch, error):
+    def load(*_, **__):
+        raise error("zip file version 10.9")
+
+    folder = write_run(tmp_path / "run", levels=2, steps=20, seeds=(0,), deployments=1)
+    run, file = read_run(folder), folder / "measures" / "seed-0" / "deploy-000.npz"
+    monkeypatch.setattr(np, "load", load)
+    assert read_measure(run, file) == {}
+    assert run.notes == ["measures/seed-0/deploy-000.npz cannot be read (zip file version 10.9); left out."]
+
+
 def test_pickles_are_not_opened(tmp_path):
     folder = write_run(tmp_path / "run", levels=2, steps=20, seeds=(0,), deployments=1)
     file = folder / "measures" / "seed-0" / "deploy-000.npz"

@@ -7,9 +7,9 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import zlib
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from html.parser import HTMLParser
 
 import numpy as np
@@ -19,8 +19,10 @@ from synthetic_run import write_run
 
 from cascade.cli import main
 from cascade.report import build as build_module
+from cascade.report import draw as draw_module
 from cascade.report.build import build
 from cascade.report.compare import Member
+from cascade.report.draw import Drawn, Work, draw
 from cascade.report.html import Part, as_script, tag, text
 from cascade.report.load import read_run
 from cascade.report.pictures import Album, contact_sheet, pack, to_uri
@@ -270,10 +272,17 @@ def test_a_contact_sheet_shows_a_cell_where_it_is():
     assert dark.tolist() == [[1, 1 + 3], [1, 12 + 1 + 3]]
 
 
-def test_several_processes_draw_the_same_page_and_figures(made, tmp_path, monkeypatch):
+@pytest.fixture
+def shared_out(monkeypatch):
+    """Even two runs are shared among processes, on any machine."""
+    monkeypatch.setattr(draw_module, "ALONE", 0)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
+
+
+def test_several_processes_draw_the_same_page_and_figures(made, tmp_path, monkeypatch, shared_out):
     """Byte for byte, whoever draws it and however often."""
     runs, built, page = made
-    monkeypatch.setattr(build_module, "ALONE", 0)
+    monkeypatch.setattr(draw_module, "draw_one", pytest.fail)
     again = build(runs, tmp_path / "again")
     assert again.page.read_text(encoding="utf-8") == page
     for path in built.figures:
@@ -281,24 +290,32 @@ def test_several_processes_draw_the_same_page_and_figures(made, tmp_path, monkey
         assert other.read_bytes() == path.read_bytes(), path.name
 
 
-def test_where_no_processes_can_be_had_this_one_draws(tmp_path, monkeypatch):
-    """As in a script without a `__main__` guard, which each of them would run from its beginning."""
-
-    class Broken(ThreadPoolExecutor):
-        def __init__(self, count, mp_context):
-            super().__init__(count)
-
-        def map(self, function, works):
-            raise BrokenProcessPool
-
-    monkeypatch.setattr(build_module, "ALONE", 0)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
-    monkeypatch.setattr(build_module, "ProcessPoolExecutor", Broken)
-    monkeypatch.setattr(
-        build_module, "_draw", lambda work: (Member(work.ident, "", "", {}, [], []), Part(), [])
+def test_a_script_that_asks_for_a_report_runs_once(tmp_path):
+    """Without a `__main__` guard, too."""
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text('{"method": "random"}')
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os\nfrom cascade.report import draw\n"
+        "draw.ALONE, os.sched_getaffinity, draw.draw_one = 0, lambda pid: {0, 1}, None\n"
+        "print([one.member.name for one in "
+        "draw.draw([draw.Work(name, name, name, name, 'out', 40, 40) for name in 'ab'])])\n"
     )
-    works = [build_module._Work(tmp_path, ident, ident, "", tmp_path, 1, 1) for ident in "ab"]
-    assert [member.name for member, _, _ in build_module._each(works)] == ["a", "b"]
+    done = subprocess.run(
+        [sys.executable, script.name], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("['a', 'b']\n", "")
+
+
+@pytest.mark.parametrize("program", ["false", "absent"])
+def test_where_no_processes_can_be_had_this_one_draws(program, tmp_path, monkeypatch, shared_out):
+    monkeypatch.setattr(sys, "executable", shutil.which(program) or str(tmp_path / program))
+    monkeypatch.setattr(
+        draw_module, "draw_one", lambda work: Drawn(Member(work.ident, "", "", {}, [], []), Part(), [])
+    )
+    works = [Work(str(tmp_path), ident, ident, "", str(tmp_path), 1, 1) for ident in "abc"]
+    assert [one.member.name for one in draw(works)] == ["a", "b", "c"]
 
 
 def test_the_command(little, tmp_path, capsys):

@@ -1,5 +1,6 @@
 """Damaged files of a run: found before anything is computed from them, and told in one line with what to do."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,6 +76,11 @@ def test_bytes_are_compared_once_for_the_same_data(stored, monkeypatch):
     before = len(compared)
     stored.store(verify=True)
     assert len(compared) == before
+    shutil.copytree(stored.path / "data/seed-0", stored.path / "data/seed-1")
+    both = replace(stored, seeds=(0, 1))
+    both.store(0, verify=True)
+    both.store(1, verify=True)
+    assert len(set(compared)) == 2 * before, "another seed has files of its own, even where they are the same"
 
 
 def test_transfer_says_that_its_data_are_not_the_models(stored, tmp_path, monkeypatch):
@@ -90,6 +96,18 @@ def test_transfer_says_that_its_data_are_not_the_models(stored, tmp_path, monkey
     assert "the world model was also trained on deploy-001, which is not here any more" in note
 
 
+def test_a_checkpoint_that_cannot_be_read_ends_no_transfer(stored, monkeypatch):
+    """It is read only to compare what the model was trained on."""
+    nothing_is_trained(monkeypatch)
+    (stored.path / "checkpoints/seeds-0/0/meta/metadata").write_text("{")
+    notes = []
+    assert stored.transfer(["reward"], note=notes.append).interrupted
+    (note,) = notes
+    assert "nobody can say whether the world model was trained on these data; " in note
+    assert "seeds-0/0: the checkpoint cannot be read" in note
+    assert "\n" not in note
+
+
 def test_results_that_cannot_be_read_are_found_before_training(stored, monkeypatch):
     monkeypatch.setattr(api, "transfer", pytest.fail)
     path = stored.path / "results.json"
@@ -99,7 +117,13 @@ def test_results_that_cannot_be_read_are_found_before_training(stored, monkeypat
     assert str(error.value).startswith(f"{path}: ")
 
 
-@pytest.mark.parametrize("damage", ["cut", "altered", "empty"])
+def with_bits(content: bytes, place: int, bits: int) -> bytes:
+    """With other bits in the table of contents at the end of a .zip."""
+    place += content.index(b"PK\x01\x02")
+    return content[:place] + bytes([content[place] ^ bits]) + content[place + 1 :]
+
+
+@pytest.mark.parametrize("damage", ["cut", "altered", "empty", "a later version's", "encrypted"])
 def test_a_damaged_snapshot_is_one_line(damage, tmp_path):
     config, path = tiny(), tmp_path / "deploy-000.npz"
     spec, keys = spec_of(config.env), state.seed_keys((0,))
@@ -118,6 +142,8 @@ def test_a_damaged_snapshot_is_one_line(damage, tmp_path):
         "cut": content[:middle],
         "altered": content[:middle] + b"\xff" * 999 + content[middle + 999 :],
         "empty": b"",
+        "a later version's": with_bits(content, 6, 64),
+        "encrypted": with_bits(content, 8, 1),
     }
     path.write_bytes(damaged[damage])
     with pytest.raises(CascadeError, match=r"deploy-000\.npz: no snapshot can be read here .*; restore it"):

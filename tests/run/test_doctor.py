@@ -71,15 +71,29 @@ def test_jax_computes_here_and_its_cache_is_looked_at(tmp_path, monkeypatch):
 def test_an_idle_gpu_and_a_folder_that_cannot_be_written_are_told(monkeypatch):
     monkeypatch.setattr(doctor.shutil, "which", lambda name: "nvidia-smi")
     monkeypatch.delenv("JAX_PLATFORMS")
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/there")
     device = {"kind": "cpu", "platform": "cpu", "memory": 2**34, "computes": True}
     cache = {"ok": False, "folder": "/there", "error": "read-only"}
     jax, accelerator, kept = computing({"devices": [device], "cache": cache})
     assert jax.found == "cpu (cpu, 16 GiB for JAX)"
     assert (accelerator.ok, accelerator.remedy) == (False, "pip install 'cascade-rl[cuda]'")
-    assert (kept.ok, kept.remedy) == (False, "export XDG_CACHE_HOME=$HOME/.cache")
+    assert (kept.ok, kept.remedy) == (False, "unset XDG_CACHE_HOME")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    kept = computing({"devices": [device], "cache": cache})[-1]
+    assert kept.remedy == "export CASCADE_COMPILATION_CACHE=off", "not the folder that cannot be written"
     gpu = device | {"kind": "NVIDIA H200", "platform": "gpu"}
     assert computing({"devices": [gpu], "cache": cache})[1].ok
     assert not computing({"error": "silent for 60 seconds"})[0].ok
+
+
+def test_a_chosen_cache_that_cannot_be_written_is_found(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.delenv("CASCADE_COMPILATION_CACHE")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    kept = computing(attempt(["cascade.run.compute"]))[-1]
+    assert (kept.ok, kept.remedy) == (False, "unset JAX_COMPILATION_CACHE_DIR")
+    assert str(tmp_path / "file") in kept.found
 
 
 @pytest.mark.parametrize("fine", [True, False])

@@ -73,6 +73,7 @@ def test_the_same_command_changes_nothing_and_another_is_refused(run, tmp_path):
         generate(run, replace(request, kind="random"), tmp_path / "set")
     with pytest.raises(SettingError, match="a new folder, or one in which this dataset was begun"):
         generate(run, request, run.path)
+    assert not (run.path / LOCK).exists(), "a folder that is refused is left as it was"
 
 
 def test_a_dataset_goes_on_with_the_policy_it_was_begun_with(run, tmp_path):
@@ -126,7 +127,15 @@ def test_mistakes_are_one_line(run, tmp_path):
     with pytest.raises(
         CascadeError, match=r"make one first: cascade transfer .* --task reward --deployment 3"
     ):
-        saved_behaviour(run, "reward", 0, 3)
+        generate(run, Request("reward", "expert", 10, 0, deployment=3), tmp_path / "set")
+    assert not (tmp_path / "set").exists()
+
+
+def test_a_kill_before_anything_was_decided_is_no_other_folder(run, tmp_path):
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "dataset.json.tmp").write_text("{")
+    assert generate(run, Request("reward", "random", 80, 0), tmp_path / "set")["episodes"] == 80
+    assert not (tmp_path / "set" / "dataset.json.tmp").exists()
 
 
 def test_where_nothing_lies_between_medium_is_refused(run, tmp_path):

@@ -11,7 +11,7 @@ import cascade
 from cascade.deploy import fleet
 from cascade.errors import CascadeError, SettingError
 from cascade.run import sweep
-from cascade.run.api import Run
+from cascade.run.api import Run, open_run
 from cascade.run.results import record
 from cascade.run.sweep import Cell, cells, last_logged, on_ray, on_this_machine, transfer_cell
 
@@ -59,10 +59,21 @@ def test_cells_on_a_cluster_end_as_they_do_here(tmp_path, monkeypatch):
         bad[0].path.mkdir(parents=True)
         (bad[0].path / "run.json").write_text("not a run")
         seen: list[set[str]] = []
-        done, failed = on_ray([*todo, *bad], CONFIG, "tiny", look=lambda now: seen.append(set(now.values())))
+        monkeypatch.setattr(
+            sweep, "open_run", lambda path, note: note(f"opened {path.name}") or open_run(path)
+        )
+        notes: list[str] = []
+        done, failed = on_ray(
+            [*todo, *bad],
+            CONFIG,
+            "tiny",
+            look=lambda now: seen.append(set(now.values())),
+            note=notes.append,
+        )
     finally:
         ray.shutdown()
     assert set(done) == set(todo)
+    assert sorted(notes) == ["opened seeds-0", "opened seeds-1"]
     assert "not a run of cascade" in failed[bad[0]]
     assert "done" in seen[-1]
     here = cascade.run(CONFIG, tmp_path / "here", seeds=1, method="random")
@@ -91,12 +102,27 @@ def cluster(*gpus: float, error: Exception | None = None) -> SimpleNamespace:
 
 
 def test_gpus_that_no_machine_has_are_refused(monkeypatch):
-    """Ray would wait for them for ever. Two machines with one each have no room for a run with two."""
+    """In a cluster of our own Ray would wait for them for ever."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     todo = cells(("random",), (0,), Path("out"))
-    for asked, machines, most in [(1.0, (0,), 0), (2.0, (1, 1), 1), (0.5, (), 0)]:
+    for asked, machines, most in [(1.0, (0,), 0), (2.0, (1,), 1), (0.5, (), 0)]:
         monkeypatch.setattr(sweep, "connect", lambda address, machines=machines: cluster(*machines))
         with pytest.raises(SettingError, match=f"--gpus: got {asked}, expected at most {most}, what"):
             on_ray(todo, CONFIG, "tiny", gpus=asked)
+
+
+def test_gpus_that_a_cluster_may_still_get_are_waited_for(monkeypatch):
+    """Its machines may be started when they are asked for. Two with one each have no room for a run with two."""
+    monkeypatch.setattr(
+        sweep, "connect", lambda address: cluster(1, 1, error=ray.exceptions.RayError("there"))
+    )
+    (cell,) = cells(("random",), (0,), Path("out"))
+    notes = []
+    on_ray([cell], CONFIG, "tiny", address="head:6379", gpus=1.0, note=notes.append)
+    assert notes == []
+    on_ray([cell], CONFIG, "tiny", address="head:6379", gpus=2.0, note=notes.append)
+    (note,) = notes
+    assert note.startswith("--gpus: got 2, and the cluster's largest machine has 1; the runs wait")
 
 
 @pytest.mark.parametrize(
@@ -132,8 +158,11 @@ def test_tasks_that_were_transferred_are_not_again():
         def resolve(self, deployment):
             return 2
 
-        def transfer(self, tasks, seed, deployment, **_):
+        def transfer(self, tasks, seed, deployment, *, note, **_):
+            note(f"seed {seed}")
             asked.append((seed, tasks, deployment))
 
-    transfer_cell(Done(Path("run"), CONFIG, (0, 1), "tiny"))
+    notes = []
+    transfer_cell(Done(Path("run"), CONFIG, (0, 1), "tiny"), note=notes.append)
+    assert notes == ["seed 0", "seed 1"]
     assert asked == [(0, ["stand"], 2), (1, ["stand", "walk"], 2)]

@@ -233,15 +233,21 @@ def test_later_deployments_are_not_seen(tmp_path):
     assert store.deployments[2].tasks == ["reward"]
 
 
+def in_two_lines(obs, info):
+    raise ValueError("shapes differ\n  (3,) and (4,)")
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [
         ("transfer_helpers:nothing", "--reward: got 'transfer_helpers:nothing', expected an importable"),
         ("numpy:ravel", r"--reward numpy:ravel: raised TypeError: .* info \['state'\]"),
         ("builtins:len", "--reward builtins:len: raised TypeError"),
+        (FUNCTION, f"--reward {FUNCTION}: raised ValueError: shapes differ; it is given"),
     ],
 )
-def test_a_mistake_in_a_reward_function_is_one_line(path, message):
+def test_a_mistake_in_a_reward_function_is_one_line(path, message, monkeypatch):
+    monkeypatch.setattr("transfer_helpers.at_goal", in_two_lines)
     obs, info = {"vector": np.zeros((5, 8))}, {"state": np.zeros(5)}
     with pytest.raises((CascadeError, SettingError), match=message) as error:
         reward_function(path)(obs, info)

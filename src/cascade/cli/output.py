@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from typing import Any
 
 from rich.console import Console
@@ -30,15 +30,27 @@ def keep_stdout_free() -> None:
 @contextmanager
 def _stdout_on_stderr() -> Iterator[None]:
     """Python's own stdout, and the descriptor beneath it, which compiled code and new processes write to."""
-    sys.stdout.flush()
+    _flush()
     kept = os.dup(1)
     os.dup2(2, 1)
     try:
         with redirect_stdout(sys.stderr):
             yield
     finally:
+        _flush()
         os.dup2(kept, 1)
         os.close(kept)
+
+
+def _flush() -> None:
+    """Words that still wait to be written: in Python's stdout, in the one it began with, and in that of C."""
+    for stream in (sys.stdout, sys.__stdout__):
+        if stream is not None:
+            stream.flush()
+    with suppress(ImportError, OSError, TypeError):  # some systems have no C library to be opened so
+        import ctypes
+
+        ctypes.CDLL(None).fflush(None)
 
 
 def print_json(document: dict[str, Any]) -> None:

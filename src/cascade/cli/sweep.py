@@ -110,7 +110,7 @@ class Sweep:
                 done = run_cell(self.config, cell, self.preset, watching)
             if self.transfer:
                 with listening(say) as asked, bars() as bar:
-                    outcomes = transfer_cell(done, asked, bar.reporter)
+                    outcomes = transfer_cell(done, asked, bar.reporter, say)
                 if outcomes:
                     tell(outcomes)
             return done
@@ -129,7 +129,7 @@ class Sweep:
                     live.update(_standing(standing), refresh=True)
 
             how: dict[str, Any] = {"address": self.address, "gpus": self.gpus, "transfer": self.transfer}
-            return on_ray(todo, self.config, self.preset, look=look, stop=asked, **how)
+            return on_ray(todo, self.config, self.preset, look=look, stop=asked, note=say, **how)
 
 
 def _standing(standing: "Mapping[Cell, str]") -> Table:

@@ -7,6 +7,7 @@ data/deploy-002/                             committed: the folder appears whole
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -31,8 +32,8 @@ from cascade.data.store import Deployment, deployment_folder
 from cascade.errors import CascadeError, disk_errors
 from cascade.specs import EnvSpec, Episode, EpisodeKey
 
-OPEN_SHARDS = 64
-"""Maps that a commit keeps open: each holds a file, of which a process may open few hundreds, and shards are many."""
+FEWEST_OPEN, MOST_OPEN = 64, 8192
+"""Shards that a commit keeps open: each is a file and a map, and of both a process may have so many."""
 
 
 class _Place(NamedTuple):
@@ -182,12 +183,18 @@ class Journal:
         self, name: str, target: Path, places: list[_Place], shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> FileEntry:
         """One field of all episodes, in order, from the shards to its final file."""
-        opened = lru_cache(OPEN_SHARDS)(lambda shard: self._shards[shard].array(name))
+        opened = lru_cache(shards_kept_open())(lambda shard: self._shards[shard].array(name))
         rows = sum(place.stop - place.start for place in places)
         with ArrayWriter(target, (rows, *shape), dtype) as writer:
             for piece in _joined(places):
                 writer.append(opened(piece.shard)[piece.start : piece.stop])
         return writer.entry
+
+
+def shards_kept_open() -> int:
+    """Half of the files that this process may open: lanes in order need every shard again and again."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(max(FEWEST_OPEN, files // 2), MOST_OPEN)
 
 
 def _joined(places: list[_Place]) -> Iterator[_Place]:

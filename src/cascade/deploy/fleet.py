@@ -32,7 +32,7 @@ from cascade.deploy.plan import Plan
 from cascade.deploy.runner import Runner, environ, versions
 from cascade.deploy.summary import Progress, Summary
 from cascade.deploy.turns import Report
-from cascade.errors import CascadeError, MissingExtra, SettingError
+from cascade.errors import CascadeError, MissingExtra, SettingError, cause_of
 from cascade.types import Policy
 
 SLICE = 1.0
@@ -45,6 +45,9 @@ START_SECONDS = 300.0
 """How long nothing may happen at all, for want of runners."""
 LOSSES = 10
 """Losses for each runner, without one finished episode between them, after which the collection ends."""
+
+LOCAL = "local"
+"""Ray's word for a new cluster on this machine."""
 
 
 def collect_fleet(
@@ -80,22 +83,31 @@ def load() -> Any:
         raise MissingExtra("deploy.engine ray", "ray") from None
 
 
+def starts_cluster(address: str) -> bool:
+    """Whether `connect` starts a cluster of its own, to which no machine is added later."""
+    return not load().is_initialized() and _chosen(address) == LOCAL
+
+
+def _chosen(address: str) -> str:
+    return address or os.environ.get("RAY_ADDRESS") or LOCAL
+
+
 def connect(address: str) -> Any:
     """The `ray` module, connected: to what it is connected to already, to `address`, or to a cluster of its own."""
     ray = load()
     if ray.is_initialized():
         return ray
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
-    chosen = address or os.environ.get("RAY_ADDRESS") or "local"
-    local = {"include_dashboard": False} if chosen == "local" else {}
+    chosen = _chosen(address)
+    local = {"include_dashboard": False} if chosen == LOCAL else {}
     with _handlers_kept(), warnings.catch_warnings():
         # Ray's processes are forks that become other programs at once: JAX's warning is not about these.
         warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
         try:
             ray.init(chosen, log_to_driver=False, logging_level=logging.ERROR, **local)
         except (ConnectionError, ValueError) as error:
-            cause = str(error).splitlines()[0]
-            raise SettingError("deploy.address", chosen, f"a Ray cluster that answers ({cause})") from None
+            expected = f"a Ray cluster that answers ({cause_of(error)})"
+            raise SettingError("deploy.address", chosen, expected) from None
     return ray
 
 

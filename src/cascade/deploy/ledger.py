@@ -121,10 +121,10 @@ def refuse_other_plan(path: Path, plan: Plan) -> None:
         return
     now = plan.to_json()
     if started != now:
-        raise _other_plan(
-            path,
-            ", ".join(f"{name} was {value!r}" for name, value in started.items() if value != now.get(name)),
-        )
+        differ = {name: value for name, value in started.items() if name not in now or value != now[name]}
+        said = [f"{name} was {value!r}" for name, value in differ.items()]
+        said += [f"{name} was not there yet" for name in now if name not in started]
+        raise _other_plan(path, ", ".join(said))
 
 
 def _other_plan(path: Path, how: str) -> CascadeError:

@@ -14,7 +14,7 @@ import numpy as np
 
 from cascade.config import EnvConfig
 from cascade.envs import gl, make
-from cascade.errors import CascadeError
+from cascade.errors import CascadeError, cause_of
 
 
 def check(id: str, observation: str) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def check(id: str, observation: str) -> dict[str, Any]:
     except CascadeError as error:
         return {"ok": False, "error": str(error)}
     except Exception as error:
-        return {"ok": False, "error": f"{type(error).__name__}: {error}"}
+        return {"ok": False, "error": cause_of(error)}
     shown = {name: f"{part.dtype}{list(part.shape)}" for name, part in step.obs.items()}
     return {"ok": True, "observations": shown, "gl": os.environ.get(gl.VARIABLE, "")}
 

@@ -25,6 +25,7 @@ from cascade.config import EnvConfig
 from cascade.envs.buffers import Buffers
 from cascade.envs.protocol import Environment
 from cascade.envs.registry import make
+from cascade.errors import cause_of
 from cascade.specs import EnvSpec
 
 LONGEST_CAUSE = 2000
@@ -60,7 +61,7 @@ class Lanes:
                     env = self._envs[lane] = make(self._config)
                 buffers.write(lane, env.reset(seed) if seed >= 0 else env.step(action))
             except Exception as error:
-                failures[lane] = f"{type(error).__name__}: {error}"[:LONGEST_CAUSE]
+                failures[lane] = cause_of(error)[:LONGEST_CAUSE]
                 self._discard(lane)
             buffers.progress[self._worker] += 1
         buffers.current[self._worker] = -1
@@ -87,6 +88,7 @@ def command(
     """The command line of a worker process. It imports from where its parent does."""
     job = {
         "path": sys.path,
+        "parent": os.getpid(),
         "config": asdict(config),
         "lanes": list(lanes),
         "worker": worker,
@@ -111,12 +113,12 @@ def main(job: dict[str, Any]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     memory, pipe = job["descriptors"]
     connection = Connection(pipe)
-    _exit_with_parent(pipe)
+    _exit_with_parent(pipe, job["parent"])
     try:
         lanes = Lanes(EnvConfig(**job["config"]), job["lanes"], job["worker"])
         buffers = Buffers(lanes.spec, job["counts"][0], job["counts"][1], memory)
     except Exception as error:
-        connection.send_bytes(json.dumps(f"{type(error).__name__}: {error}"[:LONGEST_CAUSE]).encode())
+        connection.send_bytes(json.dumps(cause_of(error)[:LONGEST_CAUSE]).encode())
         return
     connection.send_bytes(DONE)
     with contextlib.suppress(EOFError, ConnectionError):
@@ -126,12 +128,11 @@ def main(job: dict[str, Any]) -> None:
     lanes.close()
 
 
-def _exit_with_parent(pipe: int) -> None:
+def _exit_with_parent(pipe: int, parent: int) -> None:
     """End this process when the other end of the pipe is gone, even while an environment hangs.
 
     Not every system wakes for a hang-up alone; an orphan has another parent on all of them.
     """
-    parent = os.getppid()
 
     def watch() -> None:
         poller = select.poll()

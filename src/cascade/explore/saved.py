@@ -85,13 +85,10 @@ class Behaviour:
         """The behaviour saved at `folder`; it acts as it did, bit for bit."""
         folder = Path(folder)
         try:
-            document = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-            if document["format"] != FORMAT:
-                raise ValueError(f"format {document['format']}, expected {FORMAT}")
-            weights = folder / document.get("weights", WEIGHTS)
-            if document["checksum"] != checksum(weights):
-                raise ValueError(f"{weights.name} is not the file that was saved")
-            return _build(document, weights)
+            try:
+                return _read(folder)
+            except FileNotFoundError:  # another was saved meanwhile, and the settings name its weights
+                return _read(folder)
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
             raise CascadeError(f"{folder}: no saved behaviour can be read here ({error})") from error
 
@@ -114,6 +111,17 @@ def _name(path: Any) -> str:
 def checksum(path: Path) -> str:
     """Of a file's bytes."""
     return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+
+
+def _read(folder: Path) -> Behaviour:
+    """What the settings describe, with the weights that they name."""
+    document = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    if document["format"] != FORMAT:
+        raise ValueError(f"format {document['format']}, expected {FORMAT}")
+    weights = folder / document.get("weights", WEIGHTS)
+    if document["checksum"] != checksum(weights):
+        raise ValueError(f"{weights.name} is not the file that was saved")
+    return _build(document, weights)
 
 
 def _build(document: Mapping[str, Any], weights: Path) -> Behaviour:

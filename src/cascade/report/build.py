@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from cascade.errors import CascadeError, SettingError, disk_errors
 from cascade.report.compare import Group, Member, compare, group
 from cascade.report.compare_page import compare_part
+from cascade.report.draw import Work, draw
 from cascade.report.html import Part, as_script, select, tag, text
-from cascade.report.load import Run, read_run
-from cascade.report.run_page import run_part
+from cascade.report.load import read_run
 from cascade.report.style import EXPLORERS, NAMES
 
 ASSETS = Path(__file__).parent / "assets"
 SCRIPTS = ("base.js", "charts.js", "explorers.js", "page.js")
 PICTURES, NUMBERS = 18_000_000, 400_000
 """Bytes of pictures and numbers of learning curves on a page, over all runs: it stays below 30 MB."""
-ALONE = 3
-"""Runs that are drawn in this process; more are shared among several."""
 
 
 @dataclass(frozen=True)
@@ -40,19 +34,6 @@ class Built:
     """results by method; where runs of one method differ, by its folder too"""
 
 
-@dataclass(frozen=True)
-class _Work:
-    """One run to draw, and how much room it has."""
-
-    path: Path
-    name: str
-    ident: str
-    folder: str
-    root: Path
-    points: int
-    budget: int
-
-
 def build(paths: Sequence[Path], out: Path) -> Built:
     """Write index.html and figures/ into `out`."""
     names = short_names(paths)
@@ -61,13 +42,14 @@ def build(paths: Sequence[Path], out: Path) -> Built:
         if not (path / "run.json").is_file():
             read_run(path)  # says what is wrong before anything is written
     _make(out)
+    points, budget = _points(len(paths)), PICTURES // len(paths)
     works = [
-        _Work(path, name, f"run-{i}", f"figures/{folder}", out, _points(len(paths)), PICTURES // len(paths))
+        Work(str(path), name, f"run-{i}", f"figures/{folder}", str(out), points, budget)
         for i, (path, name, folder) in enumerate(zip(paths, names, folders, strict=True))
     ]
     with disk_errors(out):
-        drawn = _each(works)
-        members, parts = [member for member, _, _ in drawn], [part for _, part, _ in drawn]
+        drawn = draw(works)
+        members, parts = [one.member for one in drawn], [one.part for one in drawn]
         groups = group(members)
         found = compare(groups) if len(members) > 1 else None
         if found:
@@ -75,7 +57,7 @@ def build(paths: Sequence[Path], out: Path) -> Built:
         page = out / "index.html"
         page.write_text(_document(members, parts), encoding="utf-8")
     figures = [out / file for part in parts for file in part.files]
-    notes = [note for _, _, notes in drawn for note in notes]
+    notes = [note for one in drawn for note in one.notes]
     return Built(page, figures, [m.name for m in members], notes, _records(groups))
 
 
@@ -117,28 +99,6 @@ def _folders(names: Sequence[str]) -> list[str]:
     """A folder for each run's figures: its name, numbered where two come out the same."""
     plain = [re.sub(r"[^\w.-]+", "-", name).strip(".-") or "run" for name in names]
     return [name if plain.count(name) == 1 else f"{name}-{i + 1}" for i, name in enumerate(plain)]
-
-
-def _each(works: list[_Work]) -> list[tuple[Member, Part, list[str]]]:
-    """Every run drawn; many of them by several processes."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if len(works) <= ALONE or cores < 2:
-        return [_draw(work) for work in works]
-    try:
-        with ProcessPoolExecutor(min(cores, len(works), 8), mp_context=get_context("spawn")) as pool:
-            return list(pool.map(_draw, works))
-    except BrokenProcessPool:  # new processes run a script that calls us without a `__main__` guard, and fail
-        return [_draw(work) for work in works]
-
-
-def _draw(work: _Work) -> tuple[Member, Part, list[str]]:
-    run = read_run(work.path, work.name)
-    part = run_part(run, work.ident, work.root, work.points, work.budget, work.folder)
-    return _member(run), part, run.notes
-
-
-def _member(run: Run) -> Member:
-    return Member(run.name, run.method, run.environment, run.settings, run.seeds, run.records)
 
 
 def _document(members: Sequence[Member], parts: Sequence[Part]) -> str:

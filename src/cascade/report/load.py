@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cascade.errors import CascadeError
+from cascade.errors import DAMAGED, CascadeError
 
 FORMAT = 1
 AXES = {"visits": 4, "reachable": 3, "paths": 4, "pictures": 4, "films": 5, "open_loop": 3, "distance": 2}
@@ -119,7 +117,7 @@ def read_measure(run: Run, file: Path) -> dict[str, np.ndarray]:
                     arrays[name] = array
                 else:
                     run.notes.append(f"{_short(file)}: `{name}` has a shape nobody expects; left out.")
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except DAMAGED as error:
         run.notes.append(f"{_short(file)} cannot be read ({error}); left out.")
         return {}
     return arrays

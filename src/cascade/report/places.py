@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import zipfile
-import zlib
 from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from cascade.errors import DAMAGED
 from cascade.report.files import RC_PAGE, Files, new_figure
 from cascade.report.html import Chapter, links, section, tag, text
 from cascade.report.load import Run, list_measures
@@ -36,7 +35,7 @@ def _read(run: Run, file: Any) -> Arrays:
     try:
         with np.load(file, allow_pickle=False) as stored:
             return {name: stored[name] for name in NAMES if name in stored.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+    except DAMAGED:
         return {}
 
 
@@ -105,7 +104,7 @@ def _skills(run: Run, found: dict[tuple[int, int], Arrays], ident: str, files: F
     paths = files.figure("skills", figure) + files.numbers(
         "skills", ["seed", "deployment", "skill", "per cent"], rows
     )
-    says = "Per cent of all episodes collected so far in which each skill was unlocked; dots are seeds."
+    says = "Per cent of the whole episodes collected so far in which each skill was unlocked; dots are seeds."
     return _card(files, paths, f"{ident}-skills", "Skills", says, f"Success rate of {len(names)} skills.")
 
 
@@ -123,7 +122,7 @@ def skills_figure(success: np.ndarray, names: list[str], color: str) -> Figure:
         for one in success:
             panel.plot(one, places, ".", color=GRAY, markersize=4)
         panel.set_yticks(places, [name.replace("_", " ") for name in names])
-        panel.set(xlabel="% of episodes", xlim=(0.0, max(1.0, 1.05 * float(success.max()))))
+        panel.set(xlabel="% of whole episodes", xlim=(0.0, max(1.0, 1.05 * float(success.max()))))
         panel.invert_yaxis()
         figure.subplots_adjust(left=0.3)
     return figure

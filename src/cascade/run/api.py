@@ -60,8 +60,8 @@ class Run:
     settings: RunConfig
     seeds: tuple[int, ...]
     preset: str
-    _verified: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
-    """digests of the stores whose bytes have been compared"""
+    _verified: set[tuple[int, str]] = field(default_factory=set, init=False, repr=False, compare=False)
+    """seeds and digests of the stores whose bytes have been compared"""
 
     @cached_property
     def spec(self) -> EnvSpec:
@@ -74,16 +74,16 @@ class Run:
         return Results.open(Folder(self.path).results).records
 
     def store(self, seed: int | None = None, *, verify: bool = False) -> Store:
-        """The data that a seed collected; `verify` compares every byte with its checksum, once for the same data.
+        """The data that a seed collected; `verify` compares every byte with its checksum, once for each seed's data.
 
         That reads them all, at about a gigabyte a second for each of four cores if the disk gives as much; sizes
         and shapes are compared in any case.
         """
         folder, seed = Folder(self.path), self._known(seed)
         store = folder.store(seed)
-        if verify and store.digest not in self._verified:
+        if verify and (seed, store.digest) not in self._verified:
             store = folder.store(seed, verify=True)
-            self._verified.add(store.digest)
+            self._verified.add((seed, store.digest))
         return store
 
     @property
@@ -144,22 +144,27 @@ class Run:
         names = list(self.spec.tasks) if tasks is None else list(tasks)
         results = Results.open(Folder(self.path).results)  # one that cannot be read is better heard of now
         world, store = self.world(seed, k), self.store(seed, verify=True)
-        if gone := self._gone(store, seed, k):
-            note(
-                f"{store.path}: the world model was also trained on {', '.join(gone)}, which is not here any more as "
-                "it was; transfer uses the rest, restore it from a copy to use all"
-            )
+        self._note_gone(store, seed, k, note)
         outcome = transfer(world, store, names, config, self.spec, seed, k, report, stop)
         if not outcome.interrupted:
             outcome.write(self.path / "transfer")
             results.add(outcome.records())
         return outcome
 
-    def _gone(self, store: Store, seed: int, deployment: int) -> list[str]:
-        """The deployments up to this one that a seed's model was trained on and that are not in the store."""
+    def _note_gone(self, store: Store, seed: int, deployment: int, note: Note) -> None:
+        """Say which deployments up to this one a seed's model was trained on that are not in the store."""
         group = next(group for group in groups(self.spec, self.seeds) if seed in group)
-        trained = trained_on(Folder(self.path).checkpoints(group), seed)[: deployment + 1]
-        return [content.partition(" ")[0] for content in trained if content not in store.contents]
+        try:
+            trained = trained_on(Folder(self.path).checkpoints(group), seed)[: deployment + 1]
+        except CascadeError as error:
+            note(f"{store.path}: nobody can say whether the world model was trained on these data; {error}")
+            return
+        gone = [content.partition(" ")[0] for content in trained if content not in store.contents]
+        if gone:
+            note(
+                f"{store.path}: the world model was also trained on {', '.join(gone)}, which is not here any more as "
+                "it was; transfer uses the rest, restore it from a copy to use all"
+            )
 
     def resolve(self, deployment: int | None) -> int:
         """A deployment that every seed has been trained after: this one, or the last for None."""

@@ -26,9 +26,7 @@ def keep_compiled_programs(note: Callable[[str], None] = warnings.warn) -> None:
     try:
         home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         folder = Path(home) / "cascade" / "jax"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        try_to_write(folder)
     except (OSError, RuntimeError) as error:  # of which the second means that nobody knows a home
         note(
             f"compiled programs cannot be kept ({error}), so every command compiles anew; make the folder writable "
@@ -38,3 +36,10 @@ def keep_compiled_programs(note: Callable[[str], None] = warnings.warn) -> None:
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", SECONDS)
     compilation_cache.reset_cache()  # JAX asks for the folder at its first program only, which may have been before
+
+
+def try_to_write(folder: Path) -> None:
+    """Make the folder, for its owner alone, and a file in it; an OSError says why that cannot be."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryFile(dir=folder):
+        pass

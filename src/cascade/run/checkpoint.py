@@ -15,7 +15,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
-from cascade.errors import CascadeError, disk_errors
+from cascade.errors import CascadeError, cause_of, disk_errors
 
 KEEP = 2
 logging.getLogger("absl").setLevel(
@@ -62,7 +62,7 @@ class Checkpoints:
             raise
         except Exception as error:  # a full disk comes out of the array writer as one of many kinds
             full = os.strerror(errno.ENOSPC)
-            cause = full if full in str(error) else str(error).strip().splitlines()[0][:200]
+            cause = full if full in str(error) else cause_of(error)[:200]
             raise CascadeError(
                 f"{self.folder}: cannot write a checkpoint ({cause}); free some space and run the same command "
                 "again, the last checkpoint is intact"
@@ -99,7 +99,7 @@ class Checkpoints:
         try:
             return self._manager.restore(number, args=ocp.args.Composite(**items))
         except Exception as error:
-            cause = str(error).strip().splitlines()[0][:200]
+            cause = cause_of(error)[:200]
             raise CascadeError(
                 f"{self.folder / str(number)}: the checkpoint cannot be read ({cause}); remove that folder to go on "
                 "from the one before it"

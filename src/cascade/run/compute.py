@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -32,13 +33,18 @@ def cache() -> dict[str, Any]:
     """Whether compiled programs can be kept, and where."""
     import jax
 
-    from cascade.run.cache import keep_compiled_programs
+    from cascade.run.cache import keep_compiled_programs, try_to_write
 
     if os.environ.get("CASCADE_COMPILATION_CACHE") == "off":
         return {"ok": True, "folder": None}
     notes: list[str] = []
     keep_compiled_programs(notes.append)
     folder = getattr(jax.config, "jax_compilation_cache_dir", None)
+    if folder and "://" not in folder:  # JAX takes a chosen one as it is, also a bucket
+        try:
+            try_to_write(Path(folder))
+        except OSError as error:
+            notes.append(f"compiled programs cannot be kept ({error})")
     return {"ok": not notes, "folder": folder} | ({"error": notes[0]} if notes else {})
 
 

@@ -162,8 +162,14 @@ def computing(found: Mapping[str, Any]) -> list[Finding]:
     cache = found["cache"]
     place = cache["folder"] or "off"
     note = place if cache["ok"] else cache["error"]
-    remedy = "" if cache["ok"] else "export XDG_CACHE_HOME=$HOME/.cache"
+    remedy = "" if cache["ok"] else _another_cache()
     return [*findings, Finding("compute", "compilation cache", cache["ok"], note, remedy)]
+
+
+def _another_cache() -> str:
+    """The command after which the folder is not the one that was chosen, or none where nobody chose it."""
+    chosen = [name for name in ("JAX_COMPILATION_CACHE_DIR", "XDG_CACHE_HOME") if os.environ.get(name)]
+    return f"unset {chosen[0]}" if chosen else "export CASCADE_COMPILATION_CACHE=off"
 
 
 def _device(one: Mapping[str, Any]) -> str:

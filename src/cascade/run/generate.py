@@ -31,6 +31,7 @@ from cascade.errors import CascadeError, SettingError, disk_errors
 from cascade.explore.policy import Memory, PopulationPolicy
 from cascade.explore.saved import SETTINGS, Behaviour
 from cascade.run.api import Run
+from cascade.run.places import whole
 from cascade.run.signals import Interrupted
 from cascade.run.transfer import evaluate
 from cascade.specs import ActionSpec
@@ -70,6 +71,8 @@ def generate(
         raise SettingError("--steps", request.steps, "at least 1")
     if request.kind == "random":
         request = replace(request, deployment=None)
+    if _begun(request, out) is None and request.kind != "random":
+        _transferred(run, request)  # without a policy nothing is written
     with disk_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     busy = f"{out}: another process is making this dataset; wait for it, or choose another --out"
@@ -85,7 +88,7 @@ def _made(
     stop: Callable[[], bool] | None,
 ) -> dict[str, Any]:
     """The dataset, by the only process that writes there."""
-    about = _begun(run, request, out)
+    about = _begun(request, out) or _begin(run, request, out)
     request = replace(request, deployment=about["deployment"])
     policy = policy_of(run, request, about["random_actions"])
     if not deployment_folder(out, 0).exists():
@@ -102,28 +105,36 @@ def _made(
     return about
 
 
-def _begun(run: Run, request: Request, out: Path) -> dict[str, Any]:
-    """What was decided when the dataset was begun, whose policy acts included; a folder of another is refused."""
+def _begun(request: Request, out: Path) -> dict[str, Any] | None:
+    """What was decided when the dataset was begun at `out`; None in a new folder, and one of another is refused."""
     wanted = {name: value for name, value in asdict(request).items() if value is not None}
     try:
         about = read_json(out / ABOUT)
     except Unusable:
-        if any(path.name != LOCK for path in out.iterdir()):
+        with disk_errors(out):
+            others = {path.name for path in out.iterdir()} if out.is_dir() else set()
+        if others - {LOCK, f"{ABOUT}.tmp"}:
             raise SettingError(
                 "--out", str(out), "a new folder, or one in which this dataset was begun"
             ) from None
-        if request.kind != "random":
-            request = replace(request, deployment=_transferred(run, request))
-        about = {
-            **asdict(request),
-            "environment": run.spec.name,
-            "run": run.path.name,
-            **decide(run, request),
-        }
-        with disk_errors(out):
-            write_json(out / ABOUT, about)
+        return None
     if {name: about.get(name) for name in wanted} != wanted:
         raise SettingError("--out", str(out), "a new folder; there is another dataset in this one")
+    return about
+
+
+def _begin(run: Run, request: Request, out: Path) -> dict[str, Any]:
+    """Decide, whose policy acts included, and write it down."""
+    if request.kind != "random":
+        request = replace(request, deployment=_transferred(run, request))
+    about = {
+        **asdict(request),
+        "environment": run.spec.name,
+        "run": run.path.name,
+        **decide(run, request),
+    }
+    with disk_errors(out):
+        write_json(out / ABOUT, about)
     return about
 
 
@@ -255,15 +266,14 @@ class Mixed:
 
 
 def achieved(deployment: Deployment, task: str) -> dict[str, Any]:
-    """What the whole episodes earned; the last of each lane is left out where the budget may have cut it."""
+    """What the whole episodes earned."""
     table = np.asarray(deployment.episodes)
     returns = np.add.reduceat(np.asarray(deployment.labels(task), np.float64), table["start"])
-    last = np.append(np.diff(table["lane"]) != 0, True)
-    whole = ~last | table["terminated"]
-    found = returns[whole]
+    kept = whole(table)
+    found = returns[kept]
     return {
         "episodes": len(table),
-        "whole_episodes": int(whole.sum()),
+        "whole_episodes": int(kept.sum()),
         "mean_return": float(found.mean()) if len(found) else None,
         "returns": {"least": float(found.min()), "most": float(found.max())} if len(found) else None,
     }

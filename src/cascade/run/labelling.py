@@ -16,7 +16,7 @@ import numpy as np
 from cascade.data.manifest import file_name
 from cascade.data.store import Deployment, Store
 from cascade.deploy.play import Judge
-from cascade.errors import CascadeError
+from cascade.errors import CascadeError, cause_of
 from cascade.registry import load
 from cascade.transfer.labels import Summary, summarise
 
@@ -45,7 +45,7 @@ def reward_function(path: str) -> Judge:
             result: Any = np.asarray(function(dict(obs), dict(info)))
         except Exception as error:
             raise CascadeError(
-                f"--reward {path}: raised {type(error).__name__}: {error}; it is given obs {sorted(obs)} and "
+                f"--reward {path}: raised {cause_of(error)}; it is given obs {sorted(obs)} and "
                 f"info {sorted(info)}, arrays with one entry per row"
             ) from error
         if result.shape != (rows,) or result.dtype.kind not in "fiub":

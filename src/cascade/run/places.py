@@ -94,16 +94,17 @@ def unlocked(store: Store) -> np.ndarray:
 
 
 def whole_episodes(store: Store) -> np.ndarray:
+    """bool [episodes]: those of every deployment that are whole; all of them where none is."""
+    found = np.concatenate([whole(deployment.episodes) for deployment in store.deployments])
+    return found if found.any() else ~found
+
+
+def whole(table: np.ndarray) -> np.ndarray:
     """bool [episodes]: all but those that were cut where the budget of their lane ended, whose chances were fewer.
 
     These are the ones after which their lane has no next episode. In a dataset of Minari that was not exported from
-    here all episodes are of one lane, so that only its last can be known to be cut. All of them where none is whole.
+    here all episodes are of one lane, so that only its last can be known to be cut.
     """
-    found = []
-    for deployment in store.deployments:
-        table = deployment.episodes
-        keys = np.stack([table["explorer"], table["lane"], table["episode"]], 1)
-        has_next = (np.diff(keys, axis=0) == (0, 0, 1)).all(1)
-        found.append(table["terminated"] | np.append(has_next, False))
-    whole = np.concatenate(found)
-    return whole if whole.any() else ~whole
+    keys = np.stack([table["explorer"], table["lane"], table["episode"]], 1)
+    has_next = (np.diff(keys, axis=0) == (0, 0, 1)).all(1)
+    return table["terminated"] | np.append(has_next, False)

@@ -7,8 +7,6 @@ deployment.
 from __future__ import annotations
 
 import io
-import zipfile
-import zlib
 from pathlib import Path
 
 import equinox as eqx
@@ -17,7 +15,7 @@ import numpy as np
 
 from cascade.config import RunConfig
 from cascade.data.files import write_bytes
-from cascade.errors import CascadeError, disk_errors
+from cascade.errors import DAMAGED, CascadeError, disk_errors
 from cascade.explore.actor import Actor
 from cascade.run import state
 from cascade.run.checkpoint import misfit, named_leaves
@@ -52,7 +50,7 @@ def read(path: Path, spec: EnvSpec, config: RunConfig) -> Snapshot:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+    except (*DAMAGED, KeyError) as error:
         raise CascadeError(
             f"{path}: no snapshot can be read here ({error}); restore it from a copy, or choose another --deployment"
         ) from None

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cascade.config import RunConfig
-from cascade.deploy.fleet import connect
+from cascade.deploy.fleet import connect, starts_cluster
 from cascade.errors import CascadeError, SettingError
 from cascade.run.api import Run, open_run, run
 from cascade.run.folder import Folder
 from cascade.run.signals import Interrupted, Stop
-from cascade.run.watching import Watch
+from cascade.run.watching import Note, Watch
 from cascade.seeds import format_seeds
 
 METHODS = ("cascade", "pp2e", "p2e", "random")
@@ -61,7 +62,10 @@ def run_cell(config: RunConfig, cell: Cell, preset: str, watch: Watch | None = N
 
 
 def transfer_cell(
-    done: Run, stop: Stop | None = None, report: Callable[[str], Any] | None = None
+    done: Run,
+    stop: Stop | None = None,
+    report: Callable[[str], Any] | None = None,
+    note: Note = warnings.warn,
 ) -> list[Any]:
     """Transfer what has not been transferred after a run's last deployment, seed by seed."""
     k = done.resolve(None)
@@ -71,9 +75,8 @@ def transfer_cell(
     for seed in done.seeds:
         if tasks := [task for task in done.spec.tasks if (seed, task) not in there]:
             title = f"{done.settings.method}: transfer, seed {seed}"
-            outcomes.append(
-                done.transfer(tasks, seed, k, report=report(title) if report else None, stop=stop)
-            )
+            reporter = report(title) if report else None
+            outcomes.append(done.transfer(tasks, seed, k, report=reporter, stop=stop, note=note))
         if stop is not None and stop():
             raise Interrupted("stopped during transfer")
     return outcomes
@@ -105,13 +108,15 @@ def on_ray(
     transfer: bool = False,
     look: Callable[[Mapping[Cell, str]], None] | None = None,
     stop: Stop | None = None,
+    note: Note = warnings.warn,
 ) -> tuple[dict[Cell, Run], dict[Cell, str]]:
     """Every cell as a task of a Ray cluster, each with a CPU and a share of a GPU. Folders are on a shared disk.
 
-    `look` is called about once a second with what each cell is at.
+    `look` is called about once a second with what each cell is at; `note` is told what a person should know.
     """
+    ours = starts_cluster(address)
     ray = connect(address)
-    _check_gpus(ray, gpus)
+    _check_gpus(ray, gpus, ours, note)
     hidden = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""} if not gpus else {}
     options = {"num_cpus": 1, "num_gpus": gpus, "max_retries": RETRIES, "runtime_env": {"env_vars": hidden}}
     task = ray.remote(**options)(_work)
@@ -128,7 +133,7 @@ def on_ray(
             except ray.exceptions.RayError as error:
                 why = _cause(error)
             if why is None:
-                done[cell] = open_run(cell.path)
+                done[cell] = open_run(cell.path, note)
             else:
                 failed[cell] = why
         if look is not None:
@@ -140,11 +145,16 @@ def on_ray(
     return done, failed
 
 
-def _check_gpus(ray: Any, gpus: float) -> None:
-    """Ray lets a task that no machine has the GPUs for wait for ever."""
+def _check_gpus(ray: Any, gpus: float, ours: bool, note: Note) -> None:
+    """Ray lets a task that no machine has the GPUs for wait: for ever, unless it is a cluster that may still grow."""
     most = max((node["Resources"].get("GPU", 0) for node in ray.nodes() if node["Alive"]), default=0)
+    if gpus > most and ours:
+        raise SettingError("--gpus", gpus, f"at most {most:g}, what this machine has")
     if gpus > most:
-        raise SettingError("--gpus", gpus, f"at most {most:g}, what the cluster's largest machine has")
+        note(
+            f"--gpus: got {gpus:g}, and the cluster's largest machine has {most:g}; the runs wait until a larger one "
+            "joins"
+        )
 
 
 def _cause(error: Exception) -> str:
