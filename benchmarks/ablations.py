@@ -52,7 +52,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "cascade": {},
     "pp2e": {"weight": 0.0},
     "p2e": {"weight": 0.0, "population": 1},
-    "weight 0.2": {"weight": 0.2},
+    "weight 0.1": {"weight": 0.1},
     "weight 0.3": {"weight": 0.3},
     "weight 0.5": {"weight": 0.5},
     "weight 0.8": {"weight": 0.8},
@@ -64,8 +64,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "population 5": {"population": 5},
     "population 10": {"population": 10},
     "64 starts": {"starts": 64},
-    "entropy 0.02": {"entropy": 0.02},
-    "entropy 0.08": {"entropy": 0.08},
+    "entropy 0.04": {"entropy": 0.04},
+    "entropy 0.16": {"entropy": 0.16},
     "standard deviation": {"measure": "std"},
 }
 """Settings that differ from the preset, by the name of the population."""

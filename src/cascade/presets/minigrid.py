@@ -115,8 +115,7 @@ DEMO = replace(
     explore=replace(
         COMPACT.explore,
         population=4,
-        weight=0.1,
-        agent=replace(COMPACT.explore.agent, units=128, starts=16, entropy=4e-2),
+        agent=replace(COMPACT.explore.agent, units=128, starts=16),
     ),
     transfer=replace(
         COMPACT.transfer,
