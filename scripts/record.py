@@ -2,10 +2,10 @@
 
     python scripts/record.py runs/fourrooms --command 'cascade sweep ...' --out results/fourrooms.json
 
-PATHS are run folders, or folders of them, as `cascade sweep` makes, or earlier records, whose entries are taken over:
-methods may have run on different days. Each run becomes an entry, named by its place under the path: where its
-settings differ from its preset, the seconds of every phase, and of every metric one list of values for each seed, by
-deployment.
+PATHS are run folders, or folders of them, as `cascade sweep` makes, or earlier records, whose entries are taken over.
+Methods may have run on different days, and so may the seeds of one: runs of one name join. Each run becomes an entry,
+named by its place under the path: where its settings differ from its preset, the seconds of every phase, and of every
+metric one list of values for each seed, by deployment.
 """
 
 import argparse
@@ -55,6 +55,20 @@ def entry(path: Path) -> dict[str, Any]:
     }
 
 
+def joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """One entry of the seeds of two, whose settings are the same."""
+    same = ("method", "preset", "changed")
+    metrics = {name: seeds | second["metrics"][name] for name, seeds in first["metrics"].items()}
+    seeds = [set(run["metrics"]["steps"]) for run in (first, second)]
+    if seeds[0] & seeds[1] or any(first[name] != second[name] for name in same):
+        raise SystemExit("runs of one name must have the same settings and different seeds")
+    seconds = {
+        phase: [round(one + other, 1) for one, other in zip(times, second["seconds"][phase], strict=True)]
+        for phase, times in first["seconds"].items()
+    }
+    return first | {"seconds": seconds, "metrics": metrics}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Results of runs as one document.")
     parser.add_argument("paths", type=Path, nargs="+")
@@ -64,9 +78,10 @@ def main() -> None:
     runs: dict[str, Any] = {}
     for path in args.paths:
         if path.suffix == ".json":
-            runs |= json.loads(path.read_text(encoding="utf-8"))["runs"]
+            found = json.loads(path.read_text(encoding="utf-8"))["runs"]
         else:
-            runs |= {name: entry(run) for name, run in runs_under(path).items()}
+            found = {name: entry(run) for name, run in runs_under(path).items()}
+        runs |= {name: joined(runs[name], run) if name in runs else run for name, run in found.items()}
     text = json.dumps({"command": args.command, "runs": runs}, separators=(",", ":"))
     # One line for each metric of each run, so that a change can be read.
     args.out.write_text(text.replace('},"', '},\n"').replace(':{"', ':{\n"') + "\n", encoding="utf-8")

@@ -86,6 +86,14 @@ def test_a_record_of_a_sweep(swept, tmp_path, monkeypatch):
     assert steps[1] == 2 * steps[0] > 0
     assert found["metrics"]["success@reward"]["0"][0] is None, "transferred after the last deployment only"
     assert document["runs"]["random"]["metrics"].keys().isdisjoint({"entropy", "information_gain"})
+    with pytest.raises(SystemExit, match="different seeds"):
+        script.joined(found, found)
+    other = found | {"metrics": {name: {"1": seeds["0"]} for name, seeds in found["metrics"].items()}}
+    both = script.joined(found, other)
+    assert both["metrics"]["steps"]["1"] == both["metrics"]["steps"]["0"]
+    assert both["seconds"]["model"] == pytest.approx([2 * x for x in found["seconds"]["model"]])
+    with pytest.raises(SystemExit, match="the same settings"):
+        script.joined(found, other | {"changed": []})
 
 
 def test_a_run_goes_on_by_its_folder_alone(swept, capsys):
