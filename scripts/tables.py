@@ -31,16 +31,20 @@ TABLES: dict[str, dict[str, Table]] = {
     },
     "docs/evidence.md": {
         "results/fourrooms.json": results.deployments_table,
-        "results/fourrooms_short.json": results.deployments_table,
         "results/fourrooms_whole.json": results.whole_table,
         "results/fourrooms_search.json": results.search_table,
-        "results/fourrooms_small.json": results.deployments_table,
         "results/multiroom.json": results.deployments_table,
+        "results/short_runs.json": results.short_runs_table,
+        "results/demo_seeds.json": results.demo_table,
+    },
+    "docs/ablations.md": {
         "results/ablations.json": results.ablations_table,
         "results/members.json": results.members_table,
         "results/population.json": results.ablations_table,
-        "results/short_runs.json": results.short_runs_table,
-        "results/demo_seeds.json": results.demo_table,
+    },
+    "docs/earlier.md": {
+        "results/fourrooms_short.json": results.deployments_table,
+        "results/fourrooms_small.json": results.deployments_table,
     },
 }
 """Which records are shown on which page, and how."""
