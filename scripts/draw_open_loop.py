@@ -12,7 +12,7 @@ from pathlib import Path
 
 import jax
 
-from cascade.config import DeployConfig, OptimizerConfig
+from cascade.config import DeployConfig, EnvConfig, OptimizerConfig
 from cascade.data.fields import Fields, split
 from cascade.data.journal import Journal
 from cascade.data.sampler import make_sampler
@@ -28,13 +28,14 @@ from cascade.world.predict import held_out_loss
 
 ASSETS = Path(__file__).parents[1] / "docs" / "assets"
 DEMO = preset("demo")
+WORLD = EnvConfig("minigrid:FourRooms-v0", observation="grid")
 
 
 def collected(folder: Path, steps: int) -> tuple[EnvSpec, Fields]:
     """Random episodes."""
     config = DeployConfig(steps=steps, lanes=16)
     plan = Plan.of(config, seed=0, deployment=0)
-    with InProcess(DEMO.env, plan.lanes) as envs:
+    with InProcess(WORLD, plan.lanes) as envs:
         collect(RandomPolicy(envs.spec.action), envs, Journal(folder, 0, envs.spec), plan, config)
         return envs.spec, Store.open(folder).fields()
 
