@@ -18,6 +18,7 @@ from cascade.metrics import coverage
 from cascade.run.api import changed
 from cascade.run.measure import (
     has_cells,
+    held_out_chunk,
     held_out_episodes,
     held_out_starts,
     level_maps,
@@ -68,6 +69,19 @@ def test_held_out_starts_are_the_same_for_all_and_can_be_others():
     assert held_out_starts(CONFIG.measure) == held_out_starts(replace(CONFIG.measure, episodes=9))
     others = held_out_starts(replace(CONFIG.measure, first=100))
     assert not set(others) & set(held_out_starts(CONFIG.measure))
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, 0), (0.5, 8), (1.0, 16)])
+def test_the_held_out_loss_is_of_such_windows_as_the_model_learns_from(share, expected):
+    """Of sixteen windows of five rows over episodes of 15 steps, the share that should begins with an episode."""
+    sample = replace(CONFIG.sample, batch=4, length=5, prioritize_starts=share)
+    config = replace(CONFIG, sample=sample)
+    episodes = held_out_episodes(Spread(), config, seed=0)
+    chunk = held_out_chunk(episodes, config)
+    firsts = {episode.obs["grid"][:5].tobytes() for episode in episodes}
+    windows = np.asarray(chunk.obs["grid"]).reshape(16, 5, 7, 7, 3)
+    assert abs(sum(window.tobytes() in firsts for window in windows) - expected) <= 2
+    assert np.asarray(chunk.is_first)[:, :, 0].all()
 
 
 def test_coverage_counts_cells_that_can_be_reached():

@@ -190,7 +190,7 @@ def _numbers(
     found = {"deployed_distance": diversity.population_diversity(arrays["distance"])}
     if "reachable" in arrays:
         found["coverage"] = coverage.coverage(arrays["visits"], arrays["reachable"])
-    chunk = _chunk(episodes, config)
+    chunk = held_out_chunk(episodes, config)
     if chunk is not None:
         found["held_out_loss"] = float(_held_out_loss(world, chunk, jax.random.key(0))["loss"])
     return found
@@ -278,9 +278,12 @@ def _films(
     return np.stack(films)
 
 
-def _chunk(episodes: Sequence[Episode], config: RunConfig) -> Batch | None:
-    """Held-out rows as batches [K, B, T], laid back to back as stored rows are; None if they are too few."""
-    length, batch = config.sample.length, config.sample.batch
+def held_out_chunk(episodes: Sequence[Episode], config: RunConfig) -> Batch | None:
+    """Held-out rows as batches [K, B, T] as the model is trained on them; None if they are too few.
+
+    They lie back to back as stored rows do, and the share `prioritize_starts` of the windows begins with an episode.
+    """
+    length, batch, share = config.sample.length, config.sample.batch, config.sample.prioritize_starts
     first = np.concatenate([np.arange(len(e) + 1) == 0 for e in episodes])
     terminal = np.concatenate([(np.arange(len(e) + 1) == len(e)) & e.terminated for e in episodes])
     obs = {name: np.concatenate([e.obs[name] for e in episodes]) for name in episodes[0].obs}
@@ -288,7 +291,11 @@ def _chunk(episodes: Sequence[Episode], config: RunConfig) -> Batch | None:
     count = min(4, len(action) // (length * batch))
     if not count:
         return None
-    starts = np.linspace(0, len(action) - length, count * batch).astype(int)
+    last, number = len(action) - length, np.arange(count * batch)
+    begins = np.minimum(np.flatnonzero(first), last)
+    at_start = np.floor((number + 1) * share) > np.floor(number * share)
+    anywhere = np.linspace(0, last, len(number)).astype(int)
+    starts = np.where(at_start, begins[np.linspace(0, len(begins) - 1, len(number)).astype(int)], anywhere)
 
     def windows(values: np.ndarray) -> jax.Array:
         cut = np.stack([values[start : start + length] for start in starts])

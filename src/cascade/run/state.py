@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Key
+from jaxtyping import Array, Int, Key
 
 from cascade.config import ExploreConfig, RunConfig
 from cascade.explore import population
@@ -64,7 +64,7 @@ def seed_keys(seeds: tuple[int, ...]) -> Key[Array, " S"]:
     return jax.vmap(jax.random.key)(jnp.array(seeds, "uint32"))
 
 
-def folded(keys: Key[Array, " S"], *data: int) -> Key[Array, " S"]:
+def folded(keys: Key[Array, " S"], *data: int | Int[Array, ""]) -> Key[Array, " S"]:
     """Every seed's key for one use."""
     for number in data:
         keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, number)
@@ -80,12 +80,14 @@ def explore_config(config: RunConfig) -> ExploreConfig:
 def create(spec: EnvSpec, config: RunConfig, keys: Key[Array, " S"]) -> State:
     """An untrained state for every seed."""
     models = jax.vmap(lambda key: create_models(spec, config, key=key))(folded(keys, WEIGHTS))
-    explorers = None if config.method == "random" else create_explorers(spec, config, keys, 0)
+    explorers = None if config.method == "random" else create_explorers(spec, config, keys, jnp.int32(0))
     return State(models, explorers)
 
 
-@partial(jax.jit, static_argnames=("spec", "config", "deployment"))
-def create_explorers(spec: EnvSpec, config: RunConfig, keys: Key[Array, " S"], deployment: int) -> Population:
+@partial(jax.jit, static_argnames=("spec", "config"))
+def create_explorers(
+    spec: EnvSpec, config: RunConfig, keys: Key[Array, " S"], deployment: Int[Array, ""]
+) -> Population:
     """New explorers, as they begin after this deployment."""
     explore = explore_config(config)
     return jax.vmap(lambda key: population.create(config.world, spec.action, explore, key=key))(
@@ -98,7 +100,7 @@ def begin_again(
 ) -> Population:
     """New explorers, or those there were, whose scales forget what they saw in the model as it was before."""
     if config.explore.begin == "fresh":
-        return create_explorers(spec, config, keys, deployment)
+        return create_explorers(spec, config, keys, jnp.int32(deployment))
     return Population(explorers.agents, jax.tree.map(jnp.zeros_like, explorers.scales))
 
 
