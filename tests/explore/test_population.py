@@ -131,7 +131,10 @@ def test_diversity_alone_moves_every_explorer_but_the_first(world, normalize):
 
     def loss(actors):
         def reward(imagined):
-            return population.rewards(explorers.scales, imagined, world.ensemble, jnp.float32(1.0), quiet)
+            rewards, aux = population.rewards(
+                explorers.scales, imagined, world.ensemble, jnp.float32(1.0), quiet
+            )
+            return rewards, imagined.discount, aux
 
         return actor_critic.actor_loss(actors, silent, world.model, world.starts, keys, reward, quiet.agent)[
             0
@@ -153,7 +156,7 @@ def test_no_explorers_gradient_touches_another(world):
                 explorers.scales, imagined, world.ensemble, jnp.float32(0.5), CONFIG
             )
             only = jnp.zeros_like(rewards).at[:, which].set(rewards[:, which])
-            return only, aux
+            return only, imagined.discount, aux
 
         agent = dataclasses.replace(AGENT, entropy=0.0)
         silent = jax.tree.map(jnp.zeros_like, explorers.agents.slow)
@@ -253,7 +256,7 @@ def test_actors_learn_to_do_what_pays(action, gradient):
         keys = jax.random.split(key, 3)
 
         def pay(imagined):
-            return imagined.action[..., 0], imagined.action[..., 0].mean((0, 2))
+            return imagined.action[..., 0], imagined.discount, imagined.action[..., 0].mean((0, 2))
 
         agents, paid, _ = actor_critic.step(agents, world.model, world.starts, keys, pay, config)
         return agents, paid

@@ -40,7 +40,8 @@ def world():
 
 
 def new_heads(units):
-    return reward_head.create(SMALL, units, jnp.full(units.shape, 0.1), CONFIG, key=jax.random.key(1))
+    shares, final = jnp.full(units.shape, 0.1), jnp.zeros(units.shape, bool)
+    return reward_head.create(SMALL, units, shares, final, CONFIG, key=jax.random.key(1))
 
 
 def new_agents(tasks):
@@ -137,13 +138,18 @@ def test_labels_of_first_rows_are_not_read(world):
 
 def test_the_odds_of_a_reward_are_those_of_the_store(world):
     """Drawn in 4 of 10 rows and stored in 1 of 10: odds of 6 to 1 in training are 1 to 1 in the store."""
-    heads = reward_head.create(SMALL, jnp.ones(1), jnp.array([0.1]), CONFIG, key=jax.random.key(0))
+    heads = new_heads(jnp.ones(1))
     assert heads.excess[0] == 0.0
-    heads = RewardHeads(heads.learner, heads.unit, heads.share, jnp.array([40.0]), jnp.array([100.0]))
+    heads = replace(heads, rewarding=jnp.array([40.0]), rows=jnp.array([100.0]))
     np.testing.assert_allclose(jnp.exp(heads.excess), (0.4 / 0.6) / (0.1 / 0.9), rtol=1e-5)
     bias = jnp.array([[np.log(6.0), 3.0]])
     certain = eqx.tree_at(lambda h: h.learner.model.mlp.out.bias, heads, bias)
-    np.testing.assert_allclose(certain(jnp.zeros((1, 2, 44))), np.full((1, 2), 1.5), rtol=1e-5)
+    reward, going = certain(jnp.zeros((1, 2, 44)))
+    np.testing.assert_allclose(reward, np.full((1, 2), 1.5), rtol=1e-5)
+    np.testing.assert_array_equal(going, 1.0)
+    reward, going = replace(certain, final=jnp.array([True]))(jnp.zeros((1, 2, 44)))
+    np.testing.assert_allclose(reward, np.full((1, 2), 1.5), rtol=1e-5)
+    np.testing.assert_allclose(going, np.full((1, 2), 0.5), rtol=1e-5)
 
 
 def test_errors_are_means_over_their_rows_in_the_units_of_the_labels():
@@ -174,14 +180,16 @@ def test_measured_errors_are_those_of_the_heads_as_they_are(world):
 
 
 class Coordinate(RewardHeads):
-    """A reward head with a known answer: the first number of the state."""
+    """A reward head with a known answer: the first number of the state; life ends at `goal`."""
 
-    def __init__(self):
-        self.learner = self.share = self.rewarding = self.rows = None
-        self.unit = jnp.array([2.0])
+    goal: float
+
+    def __init__(self, goal=0.0):
+        self.learner = self.share = self.final = self.rewarding = self.rows = None
+        self.unit, self.goal = jnp.array([2.0]), goal
 
     def __call__(self, feature):
-        return feature[..., 0]
+        return feature[..., 0], jnp.where(feature[..., 0] == self.goal, 0.0, 1.0)
 
 
 def imagined(going):
@@ -199,16 +207,43 @@ def test_the_reward_of_a_step_is_that_of_the_state_it_arrives_at(going, alive, e
     """And what is imagined after an end, or from one, is not earned."""
     size = jax.tree.map(lambda x: x[None], RunningScale.create())
     config = replace(CONFIG, normalize="none")
-    reward, (after, metrics) = behaviour.rewards(
+    reward, discount, (after, metrics) = behaviour.rewards(
         size, Coordinate(), imagined(jnp.array(going, jnp.float32)), jnp.array([float(alive)]), config
     )
+    np.testing.assert_array_equal(discount[:, 0, 0], going)
     np.testing.assert_array_equal(reward[:, 0, 0], [2.0, 3.0, 4.0])
     assert metrics["imagined_reward"][0] == pytest.approx(2.0 * earned)
     assert after.rms[0] == pytest.approx(earned)
-    scaled, _ = behaviour.rewards(
+    scaled, *_ = behaviour.rewards(
         size, Coordinate(), imagined(jnp.array(going, jnp.float32)), jnp.array([float(alive)]), CONFIG
     )
     np.testing.assert_allclose(scaled, reward / max(earned, behaviour.SMALLEST), rtol=1e-5)
+
+
+def test_nothing_is_earned_after_a_final_reward_whatever_the_model_imagines():
+    """The model lets life go on throughout; the head knows that the reward of 3 was the last."""
+    size = jax.tree.map(lambda x: x[None], RunningScale.create())
+    reward, discount, (after, metrics) = behaviour.rewards(
+        size, Coordinate(goal=3.0), imagined(jnp.full(3, 0.5)), jnp.ones(1), replace(CONFIG, normalize="none")
+    )
+    np.testing.assert_array_equal(reward[:, 0, 0], [2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(discount[:, 0, 0], [0.5, 0.0, 0.5])
+    assert metrics["imagined_reward"][0] == pytest.approx(2.0 * (2 + 0.5 * 3))
+    assert after.rms[0] == pytest.approx(2 + 0.5 * 3)
+
+
+def test_a_policy_learns_from_the_discount_of_its_heads(world):
+    """Heads that say of every state that it is a reward: final ones leave nothing to look forward to."""
+    heads = new_heads(jnp.ones(1))
+    sure = eqx.tree_at(lambda h: h.learner.model.mlp.out.bias, heads, jnp.array([[50.0, 1.0]]))
+    quiet = replace(CONFIG, normalize="none")
+    values = []
+    for final in (False, True):
+        own = replace(sure, final=jnp.array([final]))
+        _, metrics = behaviour_phase(new_agents(1), own, world, CHUNK, jnp.int32(0), KEY, quiet)
+        values.append(float(metrics["return"][0]))
+    assert values[1] == pytest.approx(1.0, rel=1e-3)
+    assert values[0] > 1.2
 
 
 def test_seeds_train_under_vmap(world):

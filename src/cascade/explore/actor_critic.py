@@ -24,7 +24,8 @@ from cascade.specs import ActionSpec
 from cascade.world.model import Metrics, WorldModel
 from cascade.world.rssm import feature_size
 
-RewardFunction = Callable[[Imagined], tuple[Float[Array, "H P N"], Any]]
+RewardFunction = Callable[[Imagined], tuple[Float[Array, "H P N"], Float[Array, "H P N"], Any]]
+"""What every imagined step earns, the discount of arriving at the state after it, and whatever else was found out."""
 
 
 class Agent(eqx.Module):
@@ -74,10 +75,10 @@ def actor_loss(
     fixed = jax.lax.stop_gradient
     reinforce = by_reinforce(config, actors.action)
     imagined = imagine(world, fixed(actors) if reinforce else actors, starts, keys, config)
-    rewards, aux = reward(imagined)
+    rewards, discount, aux = reward(imagined)
     # Agent by agent from here on: one copy, so that each of the batched products below reads plain matrices.
     feature = jax.lax.optimization_barrier(imagined.feature.swapaxes(0, 1))
-    action, rewards, discount = (x.swapaxes(0, 1) for x in (imagined.action, rewards, imagined.discount))
+    action, rewards, discount = (x.swapaxes(0, 1) for x in (imagined.action, rewards, discount))
     value, last = evaluate(slow, feature), evaluate(slow, imagined.final.feature)
     values = jnp.concatenate([value, last[:, None]], 1)
     returns = jax.vmap(lambda r, c, v: lambda_returns(r, c, v, config.trace))(rewards, discount, values)

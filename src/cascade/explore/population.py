@@ -111,8 +111,9 @@ def step(
     size = population.agents.updates.shape[0]
     keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(size))
 
-    def reward(imagined: Imagined) -> tuple[Float[Array, "H P N"], tuple[Scales, Metrics]]:
-        return rewards(population.scales, imagined, ensemble, weight, config)
+    def reward(imagined: Imagined) -> tuple[Array, Array, tuple[Scales, Metrics]]:
+        reward, aux = rewards(population.scales, imagined, ensemble, weight, config)
+        return reward, imagined.discount, aux
 
     agents, (scales, seen), metrics = actor_critic.step(
         population.agents, world, starts, keys, reward, config.agent

@@ -81,12 +81,14 @@ def _judged(deployment: Deployment, judge: Judge) -> np.ndarray:
 
 def summary_of(store: Store, task: str) -> Summary:
     """The labels of a task in numbers."""
-    labels, is_first = store.labels(task), store.fields().is_first
+    fields = store.fields()
+    columns = store.labels(task), fields.is_first, fields.is_terminal
 
-    def pieces() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for start in range(0, len(labels), 1 << 20):
-            stop = min(start + (1 << 20), len(labels))
-            yield labels.read(start, stop), is_first.read(start, stop)
+    def pieces() -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        for start in range(0, fields.rows, 1 << 20):
+            stop = min(start + (1 << 20), fields.rows)
+            labels, is_first, is_terminal = (column.read(start, stop) for column in columns)
+            yield labels, is_first, is_terminal
 
     return summarise(task, pieces())
 

@@ -64,9 +64,9 @@ class Lesson:
     ):
         self.world, self.config, self.spec, self.tasks, self.seed = world, config, spec, list(labels), seed
         self._key = jax.random.fold_in(jax.random.key(seed), 0x7A5C)
-        self._units, self._shares = (
-            jnp.array(values, jnp.float32)
-            for values in zip(*((one.size, one.share) for one in labels.values()), strict=True)
+        self._units, self._shares, self._final = (
+            jnp.array(values)
+            for values in zip(*((one.size, one.share, one.final) for one in labels.values()), strict=True)
         )
         # Sequences that would be made to contain an episode's end are made to contain a rare reward instead.
         fields, rare = store.fields(), rare_rows(store, labels)
@@ -83,7 +83,7 @@ class Lesson:
         """Reward heads on features of the frozen model."""
         settings = self.config.transfer
         heads = jax.jit(partial(reward_head.create, self.world.config, config=settings))(
-            self._units, self._shares, key=self.key(1)
+            self._units, self._shares, self._final, key=self.key(1)
         )
 
         def step(heads: RewardHeads, index: int, count: int) -> tuple[RewardHeads, Any]:

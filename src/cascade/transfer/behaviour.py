@@ -6,7 +6,8 @@ action     a0     a1     ...   a(H-1)
 reward     r1     r2     ...   rH                  of ARRIVING at the next state: the reward head at s(t+1)
 discount   c1     c2     ...   cH                  of arriving there: gamma times the chance to go on
 
-The reward of a step that ends an episode is counted, and nothing after it.
+The reward of a step that ends an episode is counted, and nothing after it. Where all rewards of a task come at the
+end of an episode, the reward head says so too: an imagined life goes on only where there is none.
 """
 
 from __future__ import annotations
@@ -53,21 +54,22 @@ def rewards(
     imagined: Imagined,
     alive: Float[Array, " N"],
     config: TransferConfig,
-) -> tuple[Float[Array, "H P N"], tuple[RunningScale, Metrics]]:
-    """The reward head at every state that is arrived at, on the scale of what is earned in the horizon.
+) -> tuple[Float[Array, "H P N"], Float[Array, "H P N"], tuple[RunningScale, Metrics]]:
+    """The reward head at every state that is arrived at, on the scale of what is earned in the horizon; the discount.
 
     With `normalize = running` rewards are divided by the running root mean square of the trajectories' discounted
     sums of rewards. Unlike a standard deviation it does not vanish when every trajectory earns the same.
     """
     arrived = jnp.concatenate([imagined.feature[1:], imagined.final.feature[None]])
-    reward = heads(arrived.swapaxes(0, 1)).swapaxes(0, 1)
-    earned = (reach(imagined.discount, alive) * reward).sum(0)
+    reward, going = (x.swapaxes(0, 1) for x in heads(arrived.swapaxes(0, 1)))
+    discount = imagined.discount * going
+    earned = (reach(discount, alive) * reward).sum(0)
     metrics = {"imagined_reward": earned.mean(-1) * heads.unit}
     size = jax.vmap(lambda one, values: one.update(values))(size, earned)
     if config.normalize == "running":
         divisor = jnp.maximum(size.rms, SMALLEST)
         reward = reward / jnp.broadcast_to(divisor[:, None], reward.shape)
-    return reward, (size, metrics)
+    return reward, discount, (size, metrics)
 
 
 def step(
@@ -84,7 +86,7 @@ def step(
     """
     keys = jnp.broadcast_to(key, behaviours.agents.updates.shape)
 
-    def reward(imagined: Imagined) -> tuple[Float[Array, "H P N"], tuple[RunningScale, Metrics]]:
+    def reward(imagined: Imagined) -> tuple[Array, Array, tuple[RunningScale, Metrics]]:
         return rewards(behaviours.size, heads, imagined, starts.alive, config)
 
     agents, (size, seen), metrics = actor_critic.step(

@@ -24,6 +24,8 @@ class Summary:
     minimum: float
     maximum: float
     mean: float
+    ends: int
+    """of the labels that are not 0, those of a row that ends its episode"""
     size: float
     """root mean square of the labels that are not 0; 1 if all are: the unit that rewards are learned in"""
 
@@ -31,6 +33,11 @@ class Summary:
     def share(self) -> float:
         """Of rows, how many are worth something."""
         return self.nonzero / max(self.rows, 1)
+
+    @property
+    def final(self) -> bool:
+        """Whether whatever is worth something ends the episode."""
+        return 0 < self.nonzero == self.ends
 
     @property
     def rare(self) -> bool:
@@ -50,20 +57,25 @@ class Summary:
         return {**asdict(self), "nonzero_share": self.share}
 
 
-def summarise(task: str, pieces: Iterable[tuple[np.ndarray, np.ndarray]]) -> Summary:
-    """Labels in pieces of (labels, whether the row begins an episode), so that they need not fit in memory."""
-    rows = nonzero = 0
+def summarise(task: str, pieces: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Summary:
+    """Labels in pieces of (labels, whether a row begins an episode, whether it ends one for good), so that they need
+    not fit in memory."""
+    rows = nonzero = ends = 0
     total = square = 0.0
     minimum, maximum = np.inf, -np.inf
-    for labels, is_first in pieces:
-        values = np.asarray(labels, np.float64)[~np.asarray(is_first)]
+    for labels, is_first, is_terminal in pieces:
+        counts = ~np.asarray(is_first)
+        values = np.asarray(labels, np.float64)[counts]
         if not np.isfinite(values).all():
             raise CascadeError(f"labels of task {task!r}: some are not finite; mend them and add them again")
         if len(values):
             minimum, maximum = min(minimum, values.min()), max(maximum, values.max())
         rows, nonzero = rows + len(values), nonzero + int(np.count_nonzero(values))
+        ends += int(np.count_nonzero(values[np.asarray(is_terminal)[counts]]))
         total, square = total + values.sum(), square + np.square(values).sum()
     if not rows:
         minimum = maximum = 0.0
     size = float(np.sqrt(square / nonzero)) if nonzero else 1.0
-    return Summary(task, rows, nonzero, float(minimum), float(maximum), float(total / max(rows, 1)), size)
+    return Summary(
+        task, rows, nonzero, float(minimum), float(maximum), float(total / max(rows, 1)), ends, size
+    )

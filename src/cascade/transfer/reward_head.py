@@ -47,7 +47,7 @@ class RewardHead(eqx.Module):
 
 
 class RewardHeads(eqx.Module):
-    """A head for each of P tasks, the unit that its rewards are learned in, and how often they are met.
+    """A head for each of P tasks, the unit that its rewards are learned in, where and how often they are met.
 
     Rows with a rare reward are drawn more often than they occur, so a head trained on them expects too many. The odds
     of p are therefore divided by the ratio of the two: what looks like one rewarding row in a thousand is worth that.
@@ -56,6 +56,7 @@ class RewardHeads(eqx.Module):
     learner: Learner[RewardHead]
     unit: Float[Array, "*S P"]
     share: Float[Array, "*S P"]  # of the stored rows, how many are rewarding
+    final: Bool[Array, "*S P"]  # whether every one of those ends its episode
     rewarding: Float[Array, "*S P"]  # rewarding rows that were trained on, and all rows
     rows: Float[Array, "*S P"]
 
@@ -65,14 +66,22 @@ class RewardHeads(eqx.Module):
         drawn = self.rewarding / jnp.maximum(self.rows, 1.0)
         return _logit(jnp.where(self.rows > 0, drawn, self.share)) - _logit(self.share)
 
-    def __call__(self, feature: Float[Array, "P *N F"]) -> Float[Array, "P *N"]:
-        """Each task's reward of its own states, in units of its labels."""
+    def __call__(self, feature: Float[Array, "P *N F"]) -> tuple[Float[Array, "P *N"], Float[Array, "P *N"]]:
+        """Each task's reward of its own states, in units of its labels; how likely life goes on after it.
 
-        def one(head: RewardHead, excess: Float[Array, ""], x: Float[Array, "*N F"]) -> Float[Array, "*N"]:
+        The second is 1 unless all rewards of the task are final. Then a world model that does not know an end for one
+        still cannot imagine that it is earned twice.
+        """
+
+        def one(
+            head: RewardHead, excess: Float[Array, ""], final: Bool[Array, ""], x: Float[Array, "*N F"]
+        ) -> tuple[Float[Array, "*N"], Float[Array, "*N"]]:
             logit, value = head.parts(x)
-            return jax.nn.sigmoid(logit - excess) * value
+            chance = jax.nn.sigmoid(logit - excess)
+            return chance * value, 1.0 - jnp.where(final, chance, 0.0)
 
-        return jax.vmap(one)(self.learner.model, self.excess, feature)
+        rewards: tuple[Array, Array] = jax.vmap(one)(self.learner.model, self.excess, self.final, feature)
+        return rewards
 
 
 def _logit(share: Float[Array, "*P"]) -> Float[Array, "*P"]:
@@ -84,6 +93,7 @@ def create(
     world: WorldConfig,
     units: Float[Array, " P"],
     shares: Float[Array, " P"],
+    final: Bool[Array, " P"],
     config: TransferConfig,
     *,
     key: PRNGKeyArray,
@@ -91,7 +101,7 @@ def create(
     """Untrained heads, the same for every task, so that a task does not depend on those beside it."""
     one = Learner.create(RewardHead(world, config, key=key), config.reward)
     learner = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(units), *x.shape)), one)
-    return RewardHeads(learner, units, shares, jnp.zeros_like(units), jnp.zeros_like(units))
+    return RewardHeads(learner, units, shares, final, jnp.zeros_like(units), jnp.zeros_like(units))
 
 
 def loss(
@@ -143,7 +153,7 @@ def step(
 
     learner, metrics = jax.vmap(one)(heads.learner, heads.excess, targets)
     rows = heads.rewarding + metrics["rewarding"], heads.rows + metrics["rewarding"] + metrics["other"]
-    return RewardHeads(learner, heads.unit, heads.share, *rows), metrics
+    return RewardHeads(learner, heads.unit, heads.share, heads.final, *rows), metrics
 
 
 def reward_phase(
