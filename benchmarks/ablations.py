@@ -1,8 +1,8 @@
 r"""What makes explorers cover FourRooms? Populations trained in the same world model, sent to the same levels.
 
-    python benchmarks/ablations.py --seeds 1-5 --out results/ablations.json
+    python benchmarks/ablations.py --seeds 1-5 --out results/defaults.json
     python benchmarks/ablations.py --seeds 1-5 --likelihood categorical --only cascade pp2e p2e \
-        --out results/members.json
+        --out results/classes.json
     python benchmarks/ablations.py --seeds 1-5 --explorer-steps 240 960 3840 \
         --only cascade 'weight 0.3' pp2e p2e --out results/longer.json
 

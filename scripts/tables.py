@@ -26,6 +26,7 @@ TABLES: dict[str, dict[str, Table]] = {
     },
     "README.md": {
         "results/demo.json": results.demo_table,
+        "results/demo_methods.json": results.comparison_table,
         "results/fourrooms.json": results.comparison_table,
         "results/multiroom.json": results.comparison_table,
     },
@@ -35,9 +36,10 @@ TABLES: dict[str, dict[str, Table]] = {
         "results/fourrooms_search.json": results.search_table,
         "results/multiroom.json": results.deployments_table,
         "results/short_runs.json": results.short_runs_table,
-        "results/demo_seeds.json": results.demo_table,
+        "results/demo_methods.json": results.deployments_table,
     },
     "docs/ablations.md": {
+        "results/defaults.json": results.ablations_table,
         "results/ablations.json": results.ablations_table,
         "results/members.json": results.members_table,
         "results/population.json": results.ablations_table,

@@ -53,8 +53,7 @@ COMPACT = RunConfig(
         settle=2_000,
         optimizer=OptimizerConfig(lr=1e-3),
     ),
-    # Chosen by benchmarks/ablations.py, on levels that nothing is reported on; λ and the entropy lie between values
-    # that were tried there and in benchmarks/NOTES.md.
+    # What these are compared with, on levels that nothing is reported on: docs/ablations.md.
     explore=ExploreConfig(
         weight=0.2,
         embedding="mean",
