@@ -140,6 +140,13 @@ def test_the_cluster_page_quotes_its_record():
         assert f"{kind['steps_per_s']:,}" in page
 
 
+def last_coverage(record):
+    """Of every method, its mean coverage after the last deployment, in per cent."""
+    runs = json.loads((ROOT / f"results/{record}.json").read_text())["runs"]
+    last = {name: [v[-1] for v in run["metrics"]["coverage"].values()] for name, run in runs.items()}
+    return {name: 100 * sum(values) / len(values) for name, values in last.items()}
+
+
 def test_readme_quotes_the_measurements():
     """Every row of the table under Status, and what is said of FourRooms, are those of their records."""
     readme = re.sub(r"\s+", " ", PAGES["README.md"])
@@ -147,11 +154,10 @@ def test_readme_quotes_the_measurements():
     seeds = len(rooms["settings"]["seeds"])
     gathered, both = rooms["pp2e"]["all_in_the_richer"], rooms["cascade"]["both_rooms"]
     assert f"in {gathered} of {seeds}, CASCADE reaches both in {both} of {seeds}" in readme
-    runs = json.loads((ROOT / "results/fourrooms.json").read_text())["runs"]
-    last = {
-        name: [values[-1] for values in run["metrics"]["coverage"].values()] for name, run in runs.items()
-    }
-    means = {name: 100 * sum(values) / len(values) for name, values in last.items()}
+    means = last_coverage("demo_methods")
+    assert f"lead over PP2E ({means['cascade'] - means['pp2e']:.1f} points)" in readme
+    assert f"PP2E's over P2E ({means['pp2e'] - means['p2e']:.1f} points)" in readme
+    means = last_coverage("fourrooms")
     assert f"over P2E ({means['cascade'] - means['p2e']:.1f} points)" in readme
     assert f"over PP2E ({means['cascade'] - means['pp2e']:.1f} points)" in readme
     whole = json.loads((ROOT / "results/fourrooms_whole.json").read_text())["runs"]["cascade"]["metrics"]
