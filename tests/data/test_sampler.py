@@ -161,14 +161,29 @@ def test_ends_are_drawn_as_often_as_asked() -> None:
 
 def test_sequences_begin_with_episodes_as_often_as_asked() -> None:
     """Of those that need not contain an end; the last episode is shorter than a window, which then ends with it."""
-    ends, rows = np.array([49, 499, 995, 999]), 1000
+    ends, rows = np.array([7, 17, 995, 999]), 1000
     config = SampleConfig(batch=4000, length=10, prioritize_ends=0.2, prioritize_starts=0.5)
     draws = jax.vmap(lambda i: window_starts(KEY, i, rows, landmarks(ends), config))(jnp.arange(5))
     starts = np.asarray(draws).reshape(-1)
-    assert all(abs((starts == first).mean() - 0.1) < 0.01 for first in (0, 50, 500))
+    assert abs((starts == 8).mean() - (0.1 + 0.2 * (0.5 + 0.5 / 10) / 4)) < 0.01, "and those over its end"
     assert abs((starts == 990).mean() - 0.16) < 0.01, "windows over the last two ends begin there too"
     whole = SampleConfig(batch=4000, length=10, prioritize_starts=1.0)
-    assert set(window_starts(KEY, 0, rows, landmarks(ends), whole).tolist()) == {0, 50, 500, 990}
+    drawn = np.asarray(window_starts(KEY, 0, rows, landmarks(ends), whole))
+    assert {0, 8, 990} <= set(drawn.tolist())
+    assert not ((drawn > 0) & (drawn < 8)).any()
+
+
+def test_every_row_of_an_episode_that_is_longer_than_a_sequence_is_drawn() -> None:
+    """Also where all sequences begin with episodes, as far as they can: else nobody would see how it ends."""
+    ends, rows = np.array([9, 69, 79]), 80
+    config = SampleConfig(batch=6000, length=10, prioritize_starts=1.0)
+    starts = np.asarray(window_starts(KEY, 0, rows, landmarks(ends), config))
+    counts = np.bincount(starts, minlength=rows)
+    assert all(abs(counts[first] / 6000 - 1 / 3) < 0.03 for first in (0, 70))
+    assert abs(counts[10] / 2000 - 10 / 60) < 0.05, "as many as it holds rows of the episode"
+    assert counts[1:10].sum() + counts[61:70].sum() == 0, "none crosses an end"
+    assert counts[11:61].min() > 0
+    assert abs(counts[11:61].sum() / 2000 - 50 / 60) < 0.05
 
 
 def test_sequences_with_a_mark_begin_with_its_episode_where_it_is_short_enough() -> None:
@@ -185,7 +200,7 @@ def test_sequences_with_a_mark_begin_with_its_episode_where_it_is_short_enough()
 
 @pytest.mark.parametrize("kind", [DeviceSampler, HostSampler])
 def test_marks_take_the_place_of_ends(fields: Fields, kind: type) -> None:
-    """Sequences are made to contain them; those that begin with an episode still begin with one."""
+    """Sequences are made to contain them; others still begin with an episode, or lie inside a long one."""
     config = SampleConfig(batch=64, length=3, prioritize_ends=0.5, prioritize_starts=1.0)
     sampler = kind(fields, config, KEY, marks=np.array([20, 21]))
     drawn = sampler.chunk_with(0, 1, {"row": sampler.place(np.arange(fields.rows, dtype=np.int32))})[1][
@@ -193,7 +208,9 @@ def test_marks_take_the_place_of_ends(fields: Fields, kind: type) -> None:
     ][0]
     rows = np.asarray(drawn)
     first = np.minimum(fields.starts, fields.rows - config.length)
-    marked, begun = ((rows >= 20) & (rows <= 21)).any(1), np.isin(rows[:, 0], first)
+    owner = np.searchsorted(fields.starts, rows, side="right")
+    marked = ((rows >= 20) & (rows <= 21)).any(1)
+    begun = np.isin(rows[:, 0], first) | (owner[:, 0] == owner[:, -1])
     assert (marked | begun).all()
     assert 0.3 < marked.mean() < 0.8
     sampler.close()

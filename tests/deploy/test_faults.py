@@ -96,7 +96,7 @@ def test_an_environment_that_always_fails_stops_the_run(tmp_path: Path) -> None:
     for attempt in range(2):
         with pytest.raises(
             CascadeError,
-            match=r"^probe:faulty\?raise_at=3: [6-9] environment failures in deployment 0, more than "
+            match=r"^probe:faulty\?raise_at=3: [6-9] environment failures in deployment 1, more than "
             r"deploy\.max-failures, which is 5; the last, in lane \d of explorer 0: RuntimeError: this probe "
             "world raises at step 3, as asked; finished episodes are kept",
         ) as caught:

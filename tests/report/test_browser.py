@@ -92,7 +92,7 @@ def test_controls_change_what_is_shown(browser, page):
     form = 'form[data-link="run-0-explorers"]'
     figures = ["run-0-visits", "run-0-paths", "run-0-matrix", "run-0-films", "run-0-open_loop"]
     before = {key: markup(browser, key) for key in figures}
-    show(browser, form, "deployment", "0")
+    show(browser, form, "deployment", "1")
     after = {key: markup(browser, key) for key in figures}
     assert [key for key in figures if before[key] == after[key]] == []
     show(browser, form, "level", "1")
@@ -108,11 +108,11 @@ def test_controls_change_what_is_shown(browser, page):
 
 
 def test_the_map_counts_what_was_recorded(browser, page):
-    """From the compressed bytes in the page back to cells and paths: seed 1, deployment 1, level 2."""
+    """From the compressed bytes in the page back to cells and paths: seed 1, the second deployment, level 2."""
     arrays = np.load(page.parents[1] / "ours" / "measures" / "seed-1" / "deploy-001.npz")
     seen = ((arrays["visits"][:, 1] > 0).any(axis=0) & arrays["reachable"][1]).sum()
     browser.open(page, hash_="#run-0")
-    for name, value in (("seed", "1"), ("deployment", "1"), ("level", "1")):
+    for name, value in (("seed", "1"), ("deployment", "2"), ("level", "1")):
         show(browser, 'form[data-link="run-0-explorers"]', name, value)
     assert f"{seen} of {arrays['reachable'][1].sum()} reachable cells" in markup(browser, "run-0-visits")
     cells = browser.run("""
@@ -132,7 +132,7 @@ def test_a_choice_without_a_measure_says_so(browser, page):
     show(browser, 'form[data-link="run-0-explorers"]', "seed", "1")
     for name in ("visits", "paths", "matrix", "films", "open_loop"):
         assert "recorded for this choice" in markup(browser, f"run-0-{name}")
-    show(browser, 'form[data-link="run-0-explorers"]', "deployment", "1")
+    show(browser, 'form[data-link="run-0-explorers"]', "deployment", "2")
     assert "recorded for this choice" not in markup(browser, "run-0-visits")
     assert browser.problems == []
 
@@ -168,7 +168,7 @@ def test_hovering_reads_off_values(browser, page):
     browser.settle("!document.querySelector('#run-0-by-0 .tip').hidden")
     words = browser.run("return document.querySelector('#run-0-by-0 .tip').textContent")
     mean = browser.run("return DATA.figures['run-0-by-0'].mean.at(-1)")
-    assert "deployment 2" in words
+    assert "deployment 3" in words
     assert f"{mean:.1f}\N{NO-BREAK SPACE}%" in words
 
 
@@ -190,12 +190,12 @@ def test_the_keyboard_alone_is_enough(browser, page):
     browser.run("document.querySelector('#run-0-by-0 svg').focus()")
     assert browser.run("return getComputedStyle(document.activeElement).outlineStyle") != "none"
     browser.press("ArrowLeft")
-    assert "deployment 2" in browser.run("return document.querySelector('#run-0-by-0 .tip').textContent")
+    assert "deployment 3" in browser.run("return document.querySelector('#run-0-by-0 .tip').textContent")
     browser.press("ArrowLeft")
-    assert "deployment 1" in browser.run("return document.querySelector('#run-0-by-0 .tip').textContent")
+    assert "deployment 2" in browser.run("return document.querySelector('#run-0-by-0 .tip').textContent")
     browser.run("document.querySelector('form[data-link=\"run-0-explorers\"]').elements.deployment.focus()")
     before = markup(browser, "run-0-visits")
-    browser.press("0", text="0")
+    browser.press("1", text="1")
     browser.settle()
     assert markup(browser, "run-0-visits") != before
     browser.run("document.getElementById('theme').focus()")

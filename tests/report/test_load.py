@@ -25,8 +25,9 @@ def test_a_whole_run(run):
         [0, 1],
     )
     assert run.notes == []
-    assert list(list_measures(run)) == [(s, k) for s in (0, 1) for k in (0, 1, 2)]
-    arrays = read_measure(run, list_measures(run)[1, 2])
+    assert list(list_measures(run)) == [(s, k) for s in (0, 1) for k in (1, 2, 3)]
+    assert list_measures(run)[1, 3].name == "deploy-002.npz", "counted, not numbered"
+    arrays = read_measure(run, list_measures(run)[1, 3])
     assert arrays["visits"].shape == (4, 2, 19, 19)
 
 
@@ -35,7 +36,7 @@ def test_transfers_become_records_once(run):
     assert len(found) == 6
     path = run.path / "transfer" / "goal" / "deploy-002" / "result.json"
     stored = json.loads(path.read_text())["seeds"]["1"]["success"]
-    assert next(r["value"] for r in found if (r["seed"], r["deployment"]) == (1, 2)) == stored
+    assert next(r["value"] for r in found if (r["seed"], r["deployment"]) == (1, 3)) == stored
 
 
 def test_a_recorded_success_is_not_overwritten(tmp_path):
@@ -93,7 +94,7 @@ def test_damage_is_left_out_and_noted(tmp_path):
     arrays = {key: read_measure(run, file) for key, file in list_measures(run).items()}
     assert run.phases == []
     assert len(run.logs) == 2 * 2 * 30
-    assert {key: list(found) for key, found in arrays.items()} == {(0, 0): [], (0, 1): ["distance"]}
+    assert {key: list(found) for key, found in arrays.items()} == {(0, 1): [], (0, 2): ["distance"]}
     assert [word for word in ("results.json", "metrics.jsonl", "deploy-000", "visits") if word in str(run.notes)] == [
         "results.json", "metrics.jsonl", "deploy-000", "visits"]  # fmt: skip
 
@@ -126,7 +127,7 @@ def test_tables_hold_the_records(run):
         key = record["metric"] if record["task"] is None else f"{record['metric']}-{record['task']}"
         assert found[key].at(record["deployment"])[record["seed"]] == record["value"]
     mean = found["coverage"].intervals()[2]
-    assert mean.value == pytest.approx(np.mean([*found["coverage"].at(2).values()]))
+    assert mean.value == pytest.approx(np.mean([*found["coverage"].at(3).values()]))
 
 
 def test_a_table_with_holes():
@@ -141,11 +142,11 @@ def test_a_table_with_holes():
 def test_curves_go_on_counting_steps(run):
     model, explore = curves.phases(run.logs)
     assert (model.name, explore.name) == ("model", "explore")
-    assert model.starts == {0: 0.0, 1: 581.0, 2: 1162.0}
+    assert model.starts == {1: 0.0, 2: 581.0, 3: 1162.0}
     assert explore.curves["entropy"][0].values.shape == (90, 4)
     assert (np.diff(model.curves["loss"][1].steps) > 0).all()
     line = next(
-        x for x in run.logs if (x["phase"], x["seed"], x["deployment"], x["step"]) == ("model", 1, 1, 20)
+        x for x in run.logs if (x["phase"], x["seed"], x["deployment"], x["step"]) == ("model", 1, 2, 20)
     )
     where = model.curves["loss"][1].steps == 601.0
     assert model.curves["loss"][1].values[where].item() == line["values"]["loss"]

@@ -137,17 +137,17 @@ def test_maps_and_paths_beside_the_page_are_those_recorded(made):
     arrays = np.load(runs[0] / "measures" / "seed-1" / "deploy-002.npz")
     visits, paths = np.zeros_like(arrays["visits"]), np.full_like(arrays["paths"], -1)
     for r in rows(root, "ours/visits.csv"):
-        if (r["seed"], r["deployment"]) == ("1", "2"):
+        if (r["seed"], r["deployment"]) == ("1", "3"):
             visits[int(r["explorer"]), int(r["level"]), int(r["x"]), int(r["y"])] = int(r["visits"])
     for r in rows(root, "ours/trajectories.csv"):
-        if (r["seed"], r["deployment"]) == ("1", "2"):
+        if (r["seed"], r["deployment"]) == ("1", "3"):
             paths[int(r["explorer"]), int(r["level"]), int(r["time"])] = int(r["x"]), int(r["y"])
     np.testing.assert_array_equal(visits, arrays["visits"])
     np.testing.assert_array_equal(paths, arrays["paths"])
     distance = [
         float(r["distance"])
         for r in rows(root, "ours/diversity.csv")
-        if (r["seed"], r["deployment"]) == ("1", "2")
+        if (r["seed"], r["deployment"]) == ("1", "3")
     ]
     np.testing.assert_allclose(np.reshape(distance, (4, 4)), arrays["distance"])
 
@@ -162,7 +162,7 @@ def test_comparison_beside_the_page(made):
     expected = {
         str(r["seed"]): r["value"]
         for r in read_run(runs[1]).records
-        if (r["metric"], r["deployment"]) == ("coverage", 2)
+        if (r["metric"], r["deployment"]) == ("coverage", 3)
     }
     assert {r["seed"]: float(r["value"]) for r in seeds} == expected
     (pair,) = [r for r in rows(built.page.parent, "compare/improvement.csv") if r["metric"] == "coverage"]

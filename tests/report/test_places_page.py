@@ -42,7 +42,7 @@ def test_rooms_have_a_figure_and_their_numbers(run, tmp_path):
     with (tmp_path / "figures/rooms.csv").open() as stream:
         rows = list(csv.reader(stream))
     assert rows[0] == ["seed", "deployment", "explorer", "start", "time", "column", "row", "room"]
-    assert rows[-1] == ["0", "0", "1", "0", "2", "14", "20", "2"]
+    assert rows[-1] == ["0", "1", "1", "0", "2", "14", "20", "2"]
     assert len(rows) == 1 + 6
 
 
@@ -61,7 +61,7 @@ def test_skills_are_means_over_seeds_after_the_last_deployment(run, tmp_path):
     _, html = places_section(run, "one", Files(tmp_path, "figures"))
     assert 'alt="Success rate of 2 skills."' in html
     with (tmp_path / "figures/skills.csv").open() as stream:
-        assert ["1", "1", "collect_wood", "60.0"] in list(csv.reader(stream))
+        assert ["1", "2", "collect_wood", "60.0"] in list(csv.reader(stream))
     figure = skills_figure(np.array([[80.0, 10.0], [60.0, 0.0]]), names.tolist(), "black")
     assert [bar.get_width() for bar in figure.axes[0].patches] == [70.0, 5.0]
 

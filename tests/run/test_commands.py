@@ -11,7 +11,8 @@ import pytest
 
 from cascade.cli import main
 from cascade.cli.main import parse
-from cascade.presets import preset
+from cascade.config import EnvConfig
+from cascade.presets import PRESETS, preset
 from cascade.run.api import Run, open_run
 from cascade.run.transfer import Outcome
 
@@ -166,8 +167,31 @@ def test_settings_on_the_command_line_change_the_preset(capsys):
     assert parse(["sweep", "--seeds", "0-2"]).seeds == (0, 1, 2)
 
 
-def test_the_presets_are_listed(capsys):
+@pytest.mark.parametrize("name", ["run", "sweep"])
+def test_another_environment_is_observed_and_ends_as_it_does_by_itself(name):
+    """The demo's own shows a grid for eighty steps."""
+    words = [name, "demo", "--env", "probe:chain"]
+    assert parse(words).config.env == EnvConfig("probe:chain")
+    said = parse([*words, "--env.observation=vector", "--env.time-limit", "9"]).config.env
+    assert said == EnvConfig("probe:chain", observation="vector", time_limit=9)
+    kept = parse([name, "demo", "--env.id", "minigrid:Empty-8x8-v0"]).config.env
+    assert (kept.observation, kept.time_limit) == ("grid", 80)
+    assert parse([*words, "--smoke"]).config.env.time_limit > 0
+
+
+def test_data_that_are_not_there_are_missed_before_anything_is_written(capsys, tmp_path):
+    out = tmp_path / "run"
+    words = ["run", "demo", "--smoke", "--out", str(out), "--initial", "minari:nowhere"]
+    assert "expected the folder of a Minari dataset" in fails(capsys, 2, *words)
+    assert not (out / "run.json").exists()
+
+
+def test_the_presets_are_listed_within_eighty_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     main(["presets"])
-    assert "minigrid-fourrooms" in capsys.readouterr().err
+    listed = capsys.readouterr().err
+    assert [name for name in PRESETS if name not in listed] == []
+    assert "…" not in listed
+    assert max(map(len, listed.splitlines())) <= 80
     main(["presets", "--json"])
     assert json.loads(capsys.readouterr().out)["demo"]["deployments"] == 3

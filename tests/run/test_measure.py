@@ -71,17 +71,30 @@ def test_held_out_starts_are_the_same_for_all_and_can_be_others():
     assert not set(others) & set(held_out_starts(CONFIG.measure))
 
 
-@pytest.mark.parametrize(("share", "expected"), [(0.0, 0), (0.5, 8), (1.0, 16)])
+@pytest.mark.parametrize(("share", "expected"), [(0.0, 10), (0.5, 13), (1.0, 16)])
 def test_the_held_out_loss_is_of_such_windows_as_the_model_learns_from(share, expected):
-    """Of sixteen windows of five rows over episodes of 15 steps, the share that should begins with an episode."""
-    sample = replace(CONFIG.sample, batch=4, length=5, prioritize_starts=share)
+    """Of sixteen windows of five rows over episodes of 16 rows, the share that should lies inside an episode."""
+    episodes, chunk = held_out(length=5, share=share)
+    assert abs((~np.asarray(chunk.is_first)[..., 1:].any(-1)).sum() - expected) <= 2
+    assert np.asarray(chunk.is_first)[..., 0].all()
+    windows = np.asarray(chunk.obs["grid"]).reshape(16, 5, 7, 7, 3)
+    for rows in (slice(0, 5), slice(11, 16)):
+        known = {episode.obs["grid"][rows].tobytes() for episode in episodes}
+        assert any(window.tobytes() in known for window in windows) or share < 1.0
+
+
+def test_the_held_out_loss_of_whole_episodes_is_of_every_one():
+    episodes, chunk = held_out(length=16, share=1.0)
+    windows = np.asarray(chunk.obs["grid"]).reshape(12, 16, 7, 7, 3)
+    np.testing.assert_array_equal(windows, np.stack([episode.obs["grid"] for episode in episodes]))
+
+
+def held_out(length, share):
+    """Twelve episodes of 16 rows, and windows of them in batches of four."""
+    sample = replace(CONFIG.sample, batch=4, length=length, prioritize_starts=share)
     config = replace(CONFIG, sample=sample)
     episodes = held_out_episodes(Spread(), config, seed=0)
-    chunk = held_out_chunk(episodes, config)
-    firsts = {episode.obs["grid"][:5].tobytes() for episode in episodes}
-    windows = np.asarray(chunk.obs["grid"]).reshape(16, 5, 7, 7, 3)
-    assert abs(sum(window.tobytes() in firsts for window in windows) - expected) <= 2
-    assert np.asarray(chunk.is_first)[:, :, 0].all()
+    return episodes, held_out_chunk(episodes, config)
 
 
 def test_coverage_counts_cells_that_can_be_reached():

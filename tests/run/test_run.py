@@ -122,7 +122,7 @@ def test_told_to_stop_in_the_middle_of_measuring_it_measures_anew(tmp_path, monk
 
     with monkeypatch.context() as patch:
         patch.setattr(snapshot, "write", write_and_be_told)
-        with pytest.raises(Interrupted, match="stopped at deployment 0, measure step 0 and saved") as stopped:
+        with pytest.raises(Interrupted, match="stopped at deployment 1, measure step 0 and saved") as stopped:
             cascade.run(config, tmp_path / "run")
     assert stopped.value.code == 128 + signal.SIGTERM
     assert cascade.run(config, tmp_path / "run").results == whole.results

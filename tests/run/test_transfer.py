@@ -284,6 +284,19 @@ def test_sequences_are_made_to_contain_rare_rewards(table, tmp_path):
     assert len(rare_rows(dense, {"reward": summary_of(dense, "reward")})) == 0
 
 
+def test_a_rare_reward_is_not_drowned_by_one_that_is_less_rare(tmp_path):
+    """Half of the marks are each task's, whatever it has."""
+    store = random_store(tmp_path, "probe:chain?length=9", steps=2000)
+    labels = np.zeros(store.rows, np.float32)
+    labels[[41, 43]] = 1.0
+    store.add_labels("rarer", [labels])
+    rows = rare_rows(store, {task: summary_of(store, task) for task in ("reward", "rarer")})
+    often = np.count_nonzero(store.labels("reward").read())
+    assert often > 10
+    assert np.isin(rows, [41, 43]).sum() == often == len(rows) / 2
+    assert set(rows) == {41, 43, *np.flatnonzero(store.labels("reward").read())}
+
+
 def test_evaluation_has_seeds_of_its_own():
     seeds = evaluation_seeds(100)
     plan = Plan(seed=0, deployment=0, steps=1000, each=10)

@@ -33,7 +33,7 @@ class Dataset:
     seed: Annotated[int | None, _shown("INT", "the run's first")] = None
     """Whose policy."""
     deployment: Annotated[int | None, _shown("INT", "the last that was transferred")] = None
-    """The policy as it was learned after this deployment."""
+    """The policy as it was learned after this deployment; the first is 0, as in its folder's name."""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print one JSON document on stdout: how it was made and what it earned."""
 

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ from cascade.cli.doctor import Doctor
 from cascade.cli.export import Export
 from cascade.cli.output import console, keep_stdout_free, redirections
 from cascade.cli.presets import Presets
+from cascade.cli.refusals import BadWords, in_one_line
 from cascade.cli.report import Report
 from cascade.cli.run import Run, chosen, prepare
 from cascade.cli.sweep import Sweep
 from cascade.cli.tabular import Tabular
 from cascade.cli.transfer import Transfer
 from cascade.cli.watch import Watch
-from cascade.errors import CascadeError, UnknownSetting
+from cascade.errors import CascadeError, UnknownSetting, did_you_mean
 
 DESCRIPTION = """\
 Learn one general world model from a handful of reward-free deployments of a diverse population of
@@ -92,6 +93,9 @@ def parse(args: Sequence[str]) -> Any:
         return _read(Transfer, args[1:], transfer.prepare(args[1:]), transfer.USAGE)
     if name in COMMANDS:
         return _read(COMMANDS[name], args[1:])
+    if name and not name.startswith("-"):
+        near = did_you_mean(get_close_matches(name, COMMANDS))
+        raise BadWords(f"{name} is no command of cascade{near}; there are {', '.join(COMMANDS)}")
     return subcommand_cli_from_dict(COMMANDS, prog="cascade", description=DESCRIPTION, args=args)
 
 
@@ -99,8 +103,9 @@ def _read(kind: Any, args: Sequence[str], default: Any = None, usage: str = "") 
     """The command with these words; settings that are not named keep their defaults."""
     prog, words = f"cascade {kind.__name__.lower()}", f"{inspect.getdoc(kind)}\n{usage}".rstrip()
     given = {} if default is None else {"default": default}
-    command, unknown = tyro.cli(
-        kind, prog=prog, description=words, args=args, return_unknown_args=True, **given
+    command, unknown = in_one_line(
+        prog,
+        lambda: tyro.cli(kind, prog=prog, description=words, args=args, return_unknown_args=True, **given),
     )
     if unknown:
         word = unknown[0].partition("=")[0]

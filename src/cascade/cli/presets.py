@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from cascade.cli.output import print_json, say
@@ -20,18 +21,24 @@ class Presets:
         if self.json:
             print_json({name: asdict(config) for name, config in PRESETS.items()})
             return
-        table = Table(title="Presets: cascade run PRESET")
-        table.add_column("preset", no_wrap=True)
-        table.add_column("environment")
-        for column in ("deployments x steps", "model / explorer steps", "explorers", "λ"):
-            table.add_column(column, justify="right")
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+        table.title = "Presets: cascade run PRESET"
+        table.caption = "deploy: deployments x steps. train: steps of the model/of the explorers."
+        for column in ("preset", "world", "shown"):
+            table.add_column(column, no_wrap=True)
+        for column in ("deploy", "train"):
+            table.add_column(column, justify="right", no_wrap=True)
         for name, config in PRESETS.items():
             table.add_row(
                 name,
-                f"{config.env.id}, {config.env.observation}",
-                f"{config.deployments} x {config.deploy.steps:,}",
-                f"{config.model_steps:,} / {config.explorer_steps:,}",
-                str(config.explore.population),
-                f"{config.explore.weight:g}",
+                config.env.id.partition(":")[2].partition("?")[0],
+                config.env.observation,
+                f"{config.deployments} x {_short(config.deploy.steps)}",
+                f"{_short(config.model_steps)}/{_short(config.explorer_steps)}",
             )
         say(table)
+
+
+def _short(count: int) -> str:
+    """1,200 as 1.2k."""
+    return str(count) if count < 1000 else f"{count / 1000:g}k"

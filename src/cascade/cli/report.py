@@ -39,7 +39,7 @@ class Report:
         built = build(self.runs, self.out if self.out is not None else self.runs[0] / "report")
         for note in built.notes:
             say(f"note: {note}")
-        say(by_deployment(built.records))
+        say(by_deployment(built.records, first=1))
         say(f"wrote {built.page} and {len(built.figures)} files of figures beside it")
         if self.json:
             print_json(

@@ -1,7 +1,7 @@
 """`cascade run`: start a run, or go on with the one that is there."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -10,8 +10,9 @@ import tyro
 
 from cascade.cli.output import print_json, say
 from cascade.cli.progress import Bars, Quiet
+from cascade.cli.refusals import BadWords
 from cascade.cli.tables import by_deployment
-from cascade.config import RunConfig
+from cascade.config import EnvConfig, RunConfig
 from cascade.presets import PRESETS, preset
 from cascade.presets.smoke import smoke
 from cascade.seeds import Seeds
@@ -21,8 +22,9 @@ USAGE = """
 Usage: cascade run [PRESET] --out RUN [--method pp2e] [--seeds 0-4] [--env ID] [--smoke] [--any.setting VALUE]
 
 PRESET is one of those that `cascade presets` lists, and comes first; the settings below are its values.
-`cascade run --out RUN` goes on with the run that is there. `--engine ray [--address HOST:PORT]` deploys on a
-Ray cluster.
+`cascade run --out RUN` goes on with the run that is there. `--env ID` puts another environment under the preset's
+settings, observed and ended as it is by itself; `--env.id ID` changes nothing else.
+`--engine ray [--address HOST:PORT]` deploys on a Ray cluster.
 """
 SHORT = {"--env": "--env.id", "--engine": "--deploy.engine", "--address": "--deploy.address"}
 """Options that have a name of their own besides their setting's."""
@@ -89,20 +91,29 @@ class Run:
 def prepare(args: Sequence[str]) -> tuple[Run, list[str]]:
     """The command's defaults, from the preset or the run that is named, and what is left to parse."""
     out = _value(args, "--out")
-    if (not args or args[0].startswith("-")) and out is not None and (Path(out) / "run.json").exists():
+    if out is not None and args[0].startswith("-"):
         from cascade.run.folder import Folder
 
-        started = Folder(Path(out)).read()
-        return Run(config=started.config, seeds=started.seeds, preset=started.preset), _plain(args)
+        if Folder(Path(out)).exists:
+            started = Folder(Path(out)).read()
+            return Run(config=started.config, seeds=started.seeds, preset=started.preset), _plain(args)
+        if not {"-h", "--help"} & set(args):
+            new = f"cascade run {DEFAULT} --out {quote(out)}"
+            raise BadWords(f"{out}: there is no run to go on with; a new one begins with a preset: {new}")
     name, config, rest = chosen(args)
     return Run(config=config, preset=name), rest
 
 
 def chosen(args: Sequence[str], short: Mapping[str, str] = SHORT) -> tuple[str, RunConfig, list[str]]:
-    """The preset that comes first among the words, or the default one, its settings, and the other words."""
+    """The preset that comes first among the words, or the default one, its settings, and the other words.
+
+    Another environment is not bound to how the preset's own is observed, and when it ends.
+    """
     rest = _plain(args, short)
     name = rest.pop(0) if rest and not rest[0].startswith("-") else DEFAULT
     config = preset(name)
+    if (other := _value(args, "--env")) is not None:
+        config = replace(config, env=EnvConfig(other, image_size=config.env.image_size))
     return name, smoke(config) if "--smoke" in rest else config, rest
 
 

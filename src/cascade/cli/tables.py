@@ -11,8 +11,8 @@ SHARES = ("coverage", "success")
 TITLES = {"success": "zero-shot success", "return": "zero-shot return"}
 
 
-def by_deployment(records: Mapping[str, Sequence[Record]]) -> Table:
-    """Every method after every deployment, means over seeds and tasks."""
+def by_deployment(records: Mapping[str, Sequence[Record]], first: int = 0) -> Table:
+    """Every method after every deployment, means over seeds and tasks; `first` is the number of the first one."""
     found = [item for own in records.values() for item in own]
     columns = [metric for metric in SHOWN if any(item["metric"] == metric for item in found)]
     table = Table(title="After each deployment, mean over seeds")
@@ -22,7 +22,7 @@ def by_deployment(records: Mapping[str, Sequence[Record]]) -> Table:
         table.add_column(TITLES.get(metric, metric.replace("_", " ")), justify="right")
     for method, own in records.items():
         for k in sorted({item["deployment"] for item in own}):
-            table.add_row(method, str(k + 1), *(_mean(own, k, metric) for metric in columns))
+            table.add_row(method, str(k - first + 1), *(_mean(own, k, metric) for metric in columns))
     return table
 
 

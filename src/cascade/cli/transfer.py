@@ -44,7 +44,7 @@ class Transfer:
     reward: Annotated[tuple[str, ...], _shown("MODULE:FUNCTION", "none")] = ()
     """Rewards of your own: functions of stored observations and info, one number per row."""
     deployment: Annotated[int | None, _shown("INT", "the last")] = None
-    """Use the model and the data as they were after this deployment."""
+    """Use the model and the data as they were after this deployment; the first is 0, as in its folder's name."""
     every: tyro.conf.FlagCreatePairsOff[bool] = False
     """Transfer after every deployment."""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -145,16 +145,16 @@ def tell(outcomes: "list[Outcome]") -> None:
     for outcome in outcomes:
         for result in outcome.results.values():
             if result.reason:
-                say(f"deployment {outcome.deployment}, seed {outcome.seed}: {result.reason}")
+                say(f"deployment {outcome.deployment + 1}, seed {outcome.seed}: {result.reason}")
 
 
 def _table(outcomes: "list[Outcome]") -> Table:
     table = Table(title="Zero-shot transfer: trained offline, then played")
-    for column in ("task", "deployment", "seed", "success", "return", "episodes"):
+    for column in ("task", "after", "seed", "success", "return", "episodes"):
         table.add_column(column, justify="left" if column == "task" else "right")
     for outcome in outcomes:
         for task, result in outcome.results.items():
-            where = (task, str(outcome.deployment), str(outcome.seed))
+            where = (task, str(outcome.deployment + 1), str(outcome.seed))
             if result.returns is None:
                 table.add_row(*where, "-", "-", "0")
             else:

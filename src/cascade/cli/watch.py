@@ -25,7 +25,7 @@ class Watch:
     seed: Annotated[int | None, _shown("INT", "the run's first")] = None
     """Whose."""
     deployment: Annotated[int | None, _shown("INT", "the last")] = None
-    """As they were after this deployment."""
+    """As they were after this deployment; the first is 0, as in its folder's name."""
     task: Annotated[tuple[str, ...], _shown("NAME", "all that were transferred")] = ()
     """Whose policies, for --what transfer."""
     steps: Annotated[int | None, _shown("INT", "the run's measure.steps")] = None

@@ -70,7 +70,8 @@ def window_starts(
     Uniform over all windows of the `rows` stored; with probability `prioritize_ends` instead uniform over the
     windows that contain one uniformly drawn mark. Of either kind the share `prioritize_starts` begins where an
     episode does, or as near to it as the last of the rows allow: one that is drawn uniformly, or the mark's own
-    where it is not so long that the mark would lie outside.
+    where it is not so long that the mark would lie outside. Of a drawn episode that is longer than a window, a
+    window begins with it in as many cases as it holds rows of it; the others end anywhere in the rest.
     """
     bits = jax.random.bits(jax.random.fold_in(key, step), (4, config.batch), jnp.uint32)
     bits = jax.lax.optimization_barrier(bits)  # else XLA computes, and compiles, the hash once per use
@@ -83,12 +84,27 @@ def window_starts(
     at_mark = lowest + _below(bits[2], highest - lowest + 1)
     begin = jnp.minimum(landmarks.begins.choose(bits[1]), last)
     at_begin = jnp.where(begin < lowest, at_mark, begin)
-    at_start = jnp.minimum(landmarks.starts.choose(bits[1]), last)
+    at_start = jnp.minimum(_of_episode(landmarks.starts, rows, config.length, bits[1], bits[2]), last)
     share = (bits[3] >> 8).astype(jnp.float32) * 2.0**-24
     ends, starts = config.prioritize_ends, config.prioritize_starts
     marked = jnp.where(share < ends * starts, at_begin, at_mark)
     free = jnp.where(share < ends + (1.0 - ends) * starts, at_start, anywhere)
     return jnp.where(share < ends, marked, free)
+
+
+def _of_episode(
+    starts: Places,
+    rows: Int[Array, ""] | int,
+    length: int,
+    which: UInt32[Array, " B"],
+    where: UInt32[Array, " B"],
+) -> Int[Array, " B"]:
+    """First rows of windows that begin with an episode, unless a row that is drawn from it would lie outside; then
+    that row is their last."""
+    index = _below(which, starts.count)
+    after = jnp.where(index + 1 < starts.count, starts.at[index + 1], rows)
+    offset = _below(where, after - starts.at[index])
+    return starts.at[index] + jnp.maximum(offset - (length - 1), 0)
 
 
 def _below(bits: UInt32[Array, " B"], count: Int[Array, "..."]) -> Int[Array, " B"]:

@@ -78,8 +78,8 @@ class Ledger:
         if self._failures > self._limit:
             raise CascadeError(
                 f"{self.journal.spec.name}: {self._failures} environment failures in deployment "
-                f"{self.plan.deployment}, more than deploy.max-failures, which is {self._limit}; the last, {last}; "
-                "finished episodes are kept: mend the environment and run the same command again"
+                f"{self.plan.deployment + 1}, more than deploy.max-failures, which is {self._limit}; the last, "
+                f"{last}; finished episodes are kept: mend the environment and run the same command again"
             )
 
     def _summary(self) -> Summary:

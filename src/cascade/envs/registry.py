@@ -120,9 +120,10 @@ def _factory(config: EnvConfig) -> Callable[[EnvConfig], Any]:
         return _load_named(config, scheme, rest)
     names = [*SCHEMES, *(entry.name for entry in entries)]
     usage = ", ".join([*(family.usage for family in SCHEMES.values()), *(entry.name for entry in entries)])
-    raise SettingError(
-        "env.id", config.id, f"a world such as {usage}, or module:function{suggestion(scheme, names)}"
-    )
+    hint = suggestion(scheme, names)
+    if rest and not hint:
+        hint = f"; there is no module {scheme}, here or installed"
+    raise SettingError("env.id", config.id, f"a world such as {usage}, or module:function{hint}")
 
 
 def _load(target: str) -> Callable[[EnvConfig], Any]:

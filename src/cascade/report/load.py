@@ -1,6 +1,7 @@
 """A run folder, read: what is there is taken, what is missing or damaged is left out and noted.
 
-Only a folder that is no run at all is refused. Reading executes nothing.
+Only a folder that is no run at all is refused. Reading executes nothing. A run's files number its deployments from 0;
+from here on they are counted, as people do: what is said of deployment 1 is of the first.
 """
 
 from __future__ import annotations
@@ -82,13 +83,13 @@ def read_run(path: Path, title: str = "") -> Run:
     notes: list[str] = []
     results = _document(path / "results.json", notes)
     documents = [_document(file, notes) for file in sorted(path.glob("transfer/*/deploy-*/result.json"))]
-    transfers = [document for document in documents if document]
-    records = [found for record in results.get("records", []) if (found := _record(record))]
+    transfers = [_counted(document) for document in documents if document]
+    records = [_counted(found) for record in results.get("records", []) if (found := _record(record))]
     return Run(
         path=path,
         info=info,
         records=_with_transfers(records, transfers),
-        phases=[phase for phase in results.get("phases", []) if isinstance(phase, dict) and "phase" in phase],
+        phases=[_counted(x) for x in results.get("phases", []) if isinstance(x, dict) and "phase" in x],
         logs=list(_lines(path / "metrics.jsonl", notes)),
         transfers=transfers,
         notes=notes,
@@ -102,7 +103,7 @@ def list_measures(run: Run) -> dict[tuple[int, int], Path]:
     for file in run.path.glob("measures/seed-*/deploy-*.npz"):
         seed, deployment = file.parent.name.removeprefix("seed-"), file.stem.removeprefix("deploy-")
         if seed.isdigit() and deployment.isdigit():
-            files[int(seed), int(deployment)] = file
+            files[int(seed), int(deployment) + 1] = file
     return dict(sorted(files.items()))
 
 
@@ -137,6 +138,12 @@ def _document(file: Path, notes: list[str]) -> Document:
         notes.append(f"{file.name} cannot be read ({error}); left out.")
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _counted(document: Document) -> Document:
+    """The same, with its deployment counted from 1; as it is if it names none."""
+    number = document.get("deployment")
+    return document | {"deployment": number + 1} if isinstance(number, int) else document
 
 
 def _record(record: Any) -> Document | None:
@@ -181,7 +188,7 @@ def _lines(file: Path, notes: list[str]) -> Iterator[Document]:
             try:
                 found = json.loads(line)
                 if isinstance(found["values"], dict):
-                    yield found
+                    yield _counted(found)
             except (ValueError, KeyError, TypeError):
                 broken += bool(line.strip())
     if broken:

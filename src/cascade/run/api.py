@@ -255,10 +255,9 @@ def try_out(config: RunConfig, spec: EnvSpec, seeds: tuple[int, ...], fresh: boo
     EMBEDDINGS.find(config.explore.embedding)
     DIVERSITIES.find(config.explore.diversity)
     Spread(config, len(seeds))
-    policies = config.initial in initial.POLICIES
-    if fresh and not policies and not config.initial.startswith(initial.MINARI):
+    if fresh:
         for seed in seeds:
-            initial.find(config.initial, seed)
+            initial.check(config.initial, spec, seed)
     jax.eval_shape(lambda: state.create(spec, config, state.seed_keys(seeds)))
 
 

@@ -89,7 +89,9 @@ class Folder:
         try:
             document = read_json(self.about)
         except Unusable as error:
-            raise CascadeError(f"{self.path}: not a run of cascade ({error}); choose another --out") from None
+            raise CascadeError(
+                f"{self.path}: not a run of cascade ({error}); name the folder that `cascade run` was given as --out"
+            ) from None
         if document.get("format") != FORMAT:
             raise CascadeError(
                 f"{self.path}: written in format {document.get('format')}, this version reads {FORMAT}; go on with "

@@ -42,6 +42,16 @@ def copy(source: str, root: Path, spec: EnvSpec, seed: int) -> str:
     return f"{source} has no info {', '.join(missing)}: zeros are stored for it" if missing else ""
 
 
+def check(source: str, spec: EnvSpec, seed: int) -> None:
+    """An error if there are no data at `source`, or none that can be read; nothing is written."""
+    if source.startswith(MINARI):
+        from cascade.data.minari import Dataset
+
+        Dataset.open(source.removeprefix(MINARI), spec)
+    elif source not in POLICIES:
+        find(source, seed)
+
+
 def _copy_minari(source: str, root: Path, spec: EnvSpec) -> str:
     from cascade.data.minari import Dataset
 

@@ -94,6 +94,10 @@ def summary_of(store: Store, task: str) -> Summary:
 
 
 def rare_rows(store: Store, summaries: Mapping[str, Summary]) -> np.ndarray:
-    """Rows that hold a reward of a task for which rewards are rare."""
+    """Rows that hold a reward of a task for which rewards are rare.
+
+    Every such task has as many: the rows of one that has fewer are repeated, or it would not be seen beside another.
+    """
     rare = [np.flatnonzero(store.labels(task).read()) for task, summary in summaries.items() if summary.rare]
-    return np.unique(np.concatenate(rare)).astype(np.int64) if rare else np.zeros(0, np.int64)
+    most = max(map(len, rare), default=0)
+    return np.concatenate([np.zeros(0, np.int64), *(np.resize(rows, most) for rows in rare)])

@@ -281,7 +281,8 @@ def _films(
 def held_out_chunk(episodes: Sequence[Episode], config: RunConfig) -> Batch | None:
     """Held-out rows as batches [K, B, T] as the model is trained on them; None if they are too few.
 
-    They lie back to back as stored rows do, and the share `prioritize_starts` of the windows begins with an episode.
+    They lie back to back as stored rows do, and the share `prioritize_starts` of the windows begins with an episode,
+    or goes on with a long one where the window before ended.
     """
     length, batch, share = config.sample.length, config.sample.batch, config.sample.prioritize_starts
     first = np.concatenate([np.arange(len(e) + 1) == 0 for e in episodes])
@@ -292,7 +293,9 @@ def held_out_chunk(episodes: Sequence[Episode], config: RunConfig) -> Batch | No
     if not count:
         return None
     last, number = len(action) - length, np.arange(count * batch)
-    begins = np.minimum(np.flatnonzero(first), last)
+    tiles = [np.minimum(np.arange(0, len(e) + 1, length), max(len(e) + 1 - length, 0)) for e in episodes]
+    begins = np.concatenate([b + tile for b, tile in zip(np.flatnonzero(first), tiles, strict=True)])
+    begins = np.minimum(begins, last)
     at_start = np.floor((number + 1) * share) > np.floor(number * share)
     anywhere = np.linspace(0, last, len(number)).astype(int)
     starts = np.where(at_start, begins[np.linspace(0, len(begins) - 1, len(number)).astype(int)], anywhere)

@@ -56,7 +56,7 @@ class Position:
         return replace(self, step=step)
 
     def __str__(self) -> str:
-        return f"deployment {self.deployment}, {self.name} step {self.step}"
+        return f"deployment {self.deployment + 1}, {self.name} step {self.step}"
 
 
 def seed_keys(seeds: tuple[int, ...]) -> Key[Array, " S"]:
