@@ -23,12 +23,15 @@ def in_one_line(prog: str, read: Callable[[], Command]) -> Command:
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            return read()
+            command = read()
     except SystemExit as end:
         sections = list(_sections(said.getvalue()))
         if not end.code or not sections:  # it was asked for help
             sys.stderr.write(said.getvalue())
             raise
+    else:
+        sys.stderr.write(said.getvalue())
+        return command
     raise BadWords(f"{_complaint(sections)}; `{prog} --help` lists all settings") from None
 
 
