@@ -182,9 +182,10 @@ def one(args: Args, config: RunConfig, seed: int) -> dict[str, dict[str, float]]
     print(f"  random: {found['random']}", flush=True)
     for name in args.only or CHANGES:
         began, own = time.perf_counter(), changed(config, CHANGES[name])
-        policies = explore(own.explore, own, measuring(models, own), store, seed, args.explorer_steps)
+        stops = sorted(args.explorer_steps)
+        policies = explore(own.explore, own, measuring(models, own), store, seed, stops)
         for number, policy in enumerate(policies):
-            full = f"{name}, {args.explorer_steps[number]} steps" if number else name
+            full = f"{name}, {stops[number]} steps" if number else name
             found[full] = visited(policy, own, store, seed)
             print(f"  {full}: {found[full]}  {time.perf_counter() - began:.0f} s", flush=True)
     return found
@@ -210,6 +211,17 @@ def write(path: Path, result: dict[str, Any]) -> None:
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
+def refuse_misfits(args: Args, settings: dict[str, Any], stored: dict[str, Any]) -> None:
+    """What could not be compared, or not be told apart in the record, said before anything is trained."""
+    if args.only and "cascade" not in args.only:
+        raise SystemExit("--only: the default, cascade, must be among them")
+    if any(steps % CHUNK for steps in args.explorer_steps):
+        raise SystemExit(f"--explorer-steps: expected multiples of {CHUNK}")
+    other = [name for name in settings if name != "seeds" and stored.get(name) != settings[name]]
+    if stored and other:
+        raise SystemExit(f"{args.out}: was measured with another {', '.join(other)}; choose another --out")
+
+
 def main(args: Args) -> None:
     config = preset("demo")
     config = replace(
@@ -222,10 +234,10 @@ def main(args: Args) -> None:
     result: dict[str, Any] = {"seeds": {}}
     if args.out.exists():
         result = json.loads(args.out.read_text(encoding="utf-8"))
-    settings = vars(args) | {"seeds": list(args.seeds), "out": args.out.name, "preset": "demo"}
-    command = (
-        f"python benchmarks/ablations.py --seeds {format_seeds(args.seeds)} --out results/{args.out.name}"
-    )
+    seeds = tuple(sorted({*args.seeds, *map(int, result["seeds"])}))
+    settings = json.loads(json.dumps(vars(args) | {"seeds": seeds, "out": args.out.name, "preset": "demo"}))
+    refuse_misfits(args, settings, result.get("settings", {}))
+    command = f"python benchmarks/ablations.py --seeds {format_seeds(seeds)} --out results/{args.out.name}"
     if args.likelihood != "gaussian":
         command += f" --likelihood {args.likelihood}"
     if len(args.explorer_steps) > 1:

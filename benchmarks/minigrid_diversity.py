@@ -29,6 +29,7 @@ from cascade.deploy import Plan, RandomPolicy, collect, vectorise
 from cascade.envs import InProcess, spec_of
 from cascade.explore import population
 from cascade.explore.policy import PopulationPolicy
+from cascade.metrics.aggregate import mean_interval
 from cascade.presets import preset
 from cascade.run.machine import describe
 from cascade.run.phases import create_models, explorer_phase, model_phase
@@ -154,7 +155,8 @@ def main(args: Args) -> None:
         print(f"seed {seed}: {result['seeds'][seed]}  {time.perf_counter() - start:.0f} s", flush=True)
     for measure in ("visit_variation", "final_distance", "cells_covered"):
         gains = np.array([s["cascade"][measure] - s["pp2e"][measure] for s in result["seeds"].values()])
-        result[measure] = {"mean_gain": float(gains.mean()), "interval": interval(gains)}
+        mean, *interval = mean_interval(gains[:, None])
+        result[measure] = {"mean_gain": mean, "interval": interval}
         print(measure, result[measure], flush=True)
     args.out.write_text(json.dumps(result, indent=2) + "\n")
 

@@ -149,6 +149,31 @@ def deployments_table(document: dict[str, Any]) -> str:
     return "\n".join([where(runs["cascade"]["machine"]), "", *by_deployment, "", *last]) + "\n"
 
 
+def weights_table(document: dict[str, Any]) -> str:
+    """λ over several deployments; 0 and the default are the populations of the comparison in the same room."""
+    compared = json.loads((ROOT / "results/demo_methods.json").read_text(encoding="utf-8"))["runs"]
+    default = compared["cascade"]
+    runs = {0.0: compared["pp2e"], 0.2: default}
+    runs |= {float(name.removeprefix("weight-")): run for name, run in document["runs"].items()}
+    count = len(next(iter(default["metrics"]["coverage"].values())))
+    lines = [
+        where(next(iter(document["runs"].values()))["machine"]),
+        "",
+        f"| λ | {' | '.join(f'coverage after {k + 1}, %' for k in range(count))} | the last less the default's "
+        "| distance between explorers after the last | episodes that found the goal |",
+        "|---|" + "---|" * (count + 3),
+    ]
+    for weight, run in sorted(runs.items()):
+        cells = [_interval(over_seeds(run, "coverage", k), 100.0) for k in range(count)]
+        cells += [
+            "" if run is default else _interval(over_seeds(run, "coverage", -1, default), 100.0),
+            _interval(over_seeds(run, "deployed_distance", -1), digits=2),
+            _interval(over_seeds(run, "rewarding_episodes@reward", -1), digits=0),
+        ]
+        lines.append(f"| {weight:g} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def whole_table(document: dict[str, Any]) -> str:
     """CASCADE with a model trained on whole episodes, beside the one of the comparison, and the gain seed by seed."""
     compared = json.loads((ROOT / "results/fourrooms.json").read_text(encoding="utf-8"))["runs"]["cascade"]

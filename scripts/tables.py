@@ -43,6 +43,7 @@ TABLES: dict[str, dict[str, Table]] = {
         "results/ablations.json": results.ablations_table,
         "results/members.json": results.members_table,
         "results/population.json": results.ablations_table,
+        "results/weights.json": results.weights_table,
     },
     "docs/earlier.md": {
         "results/fourrooms_short.json": results.deployments_table,

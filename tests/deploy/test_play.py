@@ -102,3 +102,13 @@ def test_too_many_failures_end_it():
         policy = Fixed([envs.spec.action.size + 3])
         with pytest.raises(CascadeError, match=r"3 environment failures while evaluating, .* which is 2"):
             play(policy, envs, np.array([[5]]), jax.random.key(0), max_failures=2)
+
+
+def test_an_episode_without_an_end_is_cut():
+    """A chain whose goal is never reached by going left."""
+    chain = EnvConfig(id="probe:chain")
+    with InProcess(chain, 2) as envs:
+        played = play(Fixed([0, 1]), envs, np.array([[1, 2], [3, 4]]), jax.random.key(0), limit=12)
+    np.testing.assert_array_equal(played.steps[0], [12, 12])
+    assert (played.steps[1] < 12).all()
+    assert played.finished.all()

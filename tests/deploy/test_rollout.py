@@ -66,3 +66,5 @@ def test_a_film_has_a_frame_for_every_row():
     assert len(frames) == len(episode) + 1
     assert frames.dtype == np.uint8
     assert any(not np.array_equal(frames[0], frame) for frame in frames[1:])
+    small = film(ENV, 5, episode.action[:-1], lambda frame: frame[::8, ::8])
+    np.testing.assert_array_equal(small, frames[:, ::8, ::8])

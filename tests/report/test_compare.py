@@ -11,6 +11,7 @@ from cascade.errors import SettingError
 from cascade.metrics.aggregate import iqm, mann_whitney, paired_difference, probability_of_improvement
 from cascade.report.build import build, short_names
 from cascade.report.compare import Member, compare, group
+from cascade.report.compare_page import compare_part
 from cascade.report.style import COLORS, group_colors
 
 
@@ -102,6 +103,15 @@ def test_runs_of_unequal_length_are_compared_where_both_have_been():
     (found,) = compare(group([member("a", "cascade", A), member("b", "pp2e", short)]))
     assert found.deployment == 0
     assert [point.deployment for point in found.curves["CASCADE"]] == [0, 1]
+
+
+def test_numbers_of_some_of_the_seeds_say_so(tmp_path):
+    """One seed is a deployment ahead of the others: it alone is compared there."""
+    ahead = {0: [0.1, 0.5], 1: [0.2], 2: [0.3]}
+    groups = group([member("a", "cascade", ahead), member("b", "pp2e", B)])
+    html = "".join(compare_part(groups, compare(groups), tmp_path).html)
+    assert "50.0 % (1 of 3 seeds)" in html
+    assert "(3 of 3 seeds)" not in html
 
 
 def test_several_tasks_are_also_taken_together():

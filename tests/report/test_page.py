@@ -251,6 +251,8 @@ def test_a_picture_is_stored_once_and_exactly():
     image = np.random.default_rng(0).integers(0, 3, size=(8, 9, 3)).astype(np.uint8) * 90
     album = Album()
     assert [album.add(image), album.add(255 - image), album.add(image.copy())] == [0, 1, 0]
+    album.forget(1)
+    assert (len(album.uris), album.add(image), album.add(255 - image)) == (1, 0, 1)
     data = base64.b64decode(to_uri(image).split(",")[1])
     np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(data)).convert("RGB")), image)
 

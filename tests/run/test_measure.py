@@ -234,20 +234,33 @@ def test_settings_that_would_fail_later_are_refused(change, said):
         changed(RunConfig(), change)
 
 
-def test_what_the_data_hold_is_counted_by_hand(tmp_path):
-    """Three episodes; their rewards are labels of the rows that were arrived at."""
+def stored(folder, rewards, ended):
+    """A store of episodes of one lane with these labels, each ended or cut."""
     spec = EnvSpec(
         "line", {"vector": ObservationSpec("vector", (1,))}, ActionSpec("discrete", 2), ("reward",)
     )
-    rewards = [[0.0, 0.5, 0.25], [0.0, 0.0], [0.0, -2.0, 1.0, 0.5]]
-    journal = Journal(tmp_path, 0, spec)
+    journal = Journal(folder, 0, spec)
     for i, labels in enumerate(rewards):
         rows = len(labels)
         obs, action = {"vector": np.full((rows, 1), i, np.float32)}, np.zeros(rows, np.int32)
         key = EpisodeKey(0, i, 0)
-        journal.append(Episode(key, obs, action, {"reward": np.array(labels, np.float32)}, {}, True))
+        journal.append(Episode(key, obs, action, {"reward": np.array(labels, np.float32)}, {}, ended[i]))
     journal.commit()
-    found = stored_measures(Store.open(tmp_path))
+    return Store.open(folder)
+
+
+def test_what_the_data_hold_is_counted_by_hand(tmp_path):
+    """Three episodes; their rewards are labels of the rows that were arrived at."""
+    rewards = [[0.0, 0.5, 0.25], [0.0, 0.0], [0.0, -2.0, 1.0, 0.5]]
+    found = stored_measures(stored(tmp_path, rewards, [True] * 3))
     assert (found["episodes"], found["steps"]) == (3, 6)
-    assert found["rewarding_episodes@reward"] == 1
+    assert found["rewarding_episodes@reward"] == 2, "the last met a reward too, whatever it paid"
     assert found["maximum_return@reward"] == 0.75
+
+
+@pytest.mark.parametrize(("cut", "best"), [([0.0, -1.0], -3.0), ([0.0, 2.0], 2.0), ([0.0, -1.0, 9.0], -3.0)])
+def test_the_best_episode_is_no_piece_of_one_that_costs(tmp_path, cut, best):
+    """The last one was cut by the budget: what it has earned counts where nothing can be lost afterwards."""
+    rewards = [[0.0, -1.0, -2.0], [0.0, -4.0], cut]
+    found = stored_measures(stored(tmp_path, rewards, [True, True, False]))
+    assert found["maximum_return@reward"] == best

@@ -202,11 +202,16 @@ class TransferConfig:
     """the actor and critic of each task"""
     episodes: int = 100
     """episodes of the evaluation, for each task"""
+    episode_steps: int = 27_000
+    """actions after which such an episode is cut; else a policy that meets no end would be played for ever"""
     greedy: bool = False
     """take the most likely action when evaluated, rather than draw one"""
 
     def __post_init__(self) -> None:
-        for name in ("reward_layers", "reward_units", "reward_steps", "behaviour_steps", "episodes"):
+        for name in (
+            *("reward_layers", "reward_units", "reward_steps"),
+            *("behaviour_steps", "episodes", "episode_steps"),
+        ):
             value = getattr(self, name)
             require(f"transfer.{name.replace('_', '-')}", value, value >= 1, "at least 1")
         for name in ("batch", "length"):

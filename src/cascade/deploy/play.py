@@ -37,20 +37,21 @@ def play(
     key: PRNGKeyArray,
     *,
     judges: Mapping[str, Judge] | None = None,
+    limit: int | None = None,
     max_failures: int = 20,
     stop: Callable[[], bool] | None = None,
 ) -> Played:
     """Lane i plays the episodes of `seeds[i]` [lanes, n] one after another; NONE, at the end of a row, is no episode.
 
     What an episode's policy draws depends on `key` and on its seed alone. Besides the environment's own tasks, each
-    of `judges` is one.
+    of `judges` is one. An episode is cut after `limit` steps.
     """
     judges = dict(judges or {})
     fold = jax.jit(jax.vmap(jax.vmap(lambda seed: jax.random.fold_in(key, seed))))
     words = np.asarray(jax.random.key_data(fold(jnp.asarray(seeds, jnp.int32))))
     returns = {task: np.zeros(seeds.shape) for task in (*envs.spec.tasks, *judges)}
     steps, finished = np.zeros(seeds.shape, np.int64), np.zeros(seeds.shape, bool)
-    game = Game(policy, envs, seeds, words, max_failures=max_failures, stop=stop)
+    game = Game(policy, envs, seeds, words, limit=limit, max_failures=max_failures, stop=stop)
     for tick, numbers, times, over, _ in game:
         worth = dict(tick.rewards) | {task: judge(tick.obs, tick.info) for task, judge in judges.items()}
         arrived = (times > 0) & ~tick.failed

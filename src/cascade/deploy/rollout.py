@@ -65,14 +65,22 @@ def _words(seed: int, explorer: int, index: int) -> np.ndarray:
     return np.random.SeedSequence(seed, spawn_key=(explorer, index)).generate_state(2)
 
 
-def film(env: EnvConfig, start: int, actions: np.ndarray) -> np.ndarray:
-    """The frames of an episode, uint8 [n + 1, height, width, 3], played again from its start and its actions."""
+def film(
+    env: EnvConfig,
+    start: int,
+    actions: np.ndarray,
+    keep: Callable[[np.ndarray], np.ndarray] = lambda frame: frame,
+) -> np.ndarray:
+    """The frames of an episode, uint8 [n + 1, height, width, 3], played again from its start and its actions.
+
+    `keep` makes of each what is kept of it: in full size a long episode may not fit in memory.
+    """
     with opened(env) as world:
         world.reset(start)
-        frames = [_drawn(world)]
+        frames = [keep(_drawn(world))]
         for action in actions:
             step = world.step(action)
-            frames.append(_drawn(world))
+            frames.append(keep(_drawn(world)))
             if step.terminated or step.truncated:
                 break
         return np.stack(frames)

@@ -95,11 +95,17 @@ def _overview(groups: Sequence[Group], found: Sequence[Comparison]) -> str:
             fitting = [
                 c for c in found if (c.label, c.environment) == (label, g.environment) and g.label in c.curves
             ]
-            row.append(_words(fitting[0].final(g.label), fitting[0].table.about.unit) if fitting else "–")
+            row.append(_cell(fitting[0], g) if fitting else "–")
         rows.append(row)
     caption = "Interquartile mean and 95 % interval after the last common deployment"
     return section("compare-overview", "In one look", "Higher is better, except for losses.",
                    table(["method", "seeds", *labels], rows, caption))  # fmt: skip
+
+
+def _cell(c: Comparison, g: Group) -> str:
+    """A method's number, and of how many of its seeds it is where some are not so far yet."""
+    words, there, seeds = _words(c.final(g.label), c.table.about.unit), len(c.seeds[g.label]), _seeds(g)
+    return words if there == seeds else f"{words} ({there} of {seeds} seeds)"
 
 
 def _seeds(g: Group) -> int:

@@ -77,13 +77,14 @@ def _within(run: Run, budget: int) -> tuple[dict[tuple[int, int], Document], Mea
     shown: dict[tuple[int, int], Document] = {}
     kept: Measures = {}
     for key in sorted(files, key=lambda key: _importance(key, files)):
-        before = album.size
+        before, pictures = album.size, len(album.uris)
         arrays = read_measure(run, files[key])
         entry = measure(arrays, album)
         size += album.size - before + sum(len(e["data"]) for e in entry.values() if _packed(e))
         if size > budget and shown:
             words = f"{len(shown)} of {len(files)} measures are drawn on this page; the rest stay in the run folder."
             run.notes.append(words)
+            album.forget(pictures)
             break
         if entry:
             shown[key], kept[key] = entry, arrays

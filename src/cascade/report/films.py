@@ -26,7 +26,7 @@ def grid(films: Sequence[np.ndarray], labels: Sequence[str], most: int = MOST) -
         raise ValueError(f"{len(films)} films and {len(labels)} labels, expected as many, and one at least")
     longest = max(len(film) for film in films)
     times = np.linspace(0, longest - 1, min(longest, most)).round().astype(int)
-    tiles = [np.stack([_sized(film[min(t, len(film) - 1)]) for t in times]) for film in films]
+    tiles = [np.stack([sized(film[min(t, len(film) - 1)]) for t in times]) for film in films]
     height, width = (max(tile.shape[axis] for tile in tiles) for axis in (1, 2))
     columns = ceil(sqrt(len(films)))
     lines = ceil(len(films) / columns)
@@ -40,7 +40,7 @@ def grid(films: Sequence[np.ndarray], labels: Sequence[str], most: int = MOST) -
     return whole
 
 
-def _sized(frame: np.ndarray) -> np.ndarray:
+def sized(frame: np.ndarray) -> np.ndarray:
     """About SIDE pixels on the longer side."""
     return shrink(enlarge(frame, SIDE), SIDE)
 

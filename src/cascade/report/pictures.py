@@ -62,6 +62,11 @@ class Album:
     def size(self) -> int:
         return sum(map(len, self.uris))
 
+    def forget(self, count: int) -> None:
+        """All but the first `count` pictures."""
+        del self.uris[count:]
+        self._known = {key: number for key, number in self._known.items() if number < count}
+
 
 def measure(arrays: dict[str, np.ndarray], album: Album) -> Document:
     """One measure for the page; parts that are absent, or do not fit together, are left out."""

@@ -18,6 +18,8 @@ from cascade.report.style import COLORS, GRAY
 Document = dict[str, Any]
 TRANSFER = ("success", "return")
 """Metrics of this chapter; all others are progress."""
+POINTS = 120
+"""Of each curve on the page; its file has them all."""
 
 
 def transfer_section(part: Part, run: Run, ident: str, found: list[Table], files: Files) -> Chapter | None:
@@ -59,7 +61,9 @@ def _transfer_curves(part: Part, run: Run, ident: str, files: Files) -> str:
         steps, values = _logged(found.get("curves"))
         if values:
             title = f"{task}, deployment {deployment}, seed {seed}"
-            sets[title] = {"x": steps} | {key: clean(y) for key, y in values.items()}
+            shown = np.unique(np.linspace(0, len(steps) - 1, min(len(steps), POINTS)).round().astype(int))
+            sets[title] = {"x": [steps[i] for i in shown]}
+            sets[title] |= {key: clean([y[i] for i in shown]) for key, y in values.items()}
             for key, column in values.items():
                 rows += [
                     [task, deployment, seed, step, key, y] for step, y in zip(steps, column, strict=True)

@@ -111,7 +111,8 @@ def _write(
 ) -> Path:
     """The episodes played again from their starts, in one grid."""
     frames = [
-        film(config.env, start, episode.action[:-1]) for start, episode in zip(starts, played, strict=True)
+        film(config.env, start, episode.action[:-1], films.sized)
+        for start, episode in zip(starts, played, strict=True)
     ]
     with disk_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)

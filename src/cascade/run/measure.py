@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import jax
@@ -85,9 +86,11 @@ def stored_measures(store: Store) -> dict[str, Any]:
     found: dict[str, Any] = {"episodes": fields.episodes, "steps": store.steps}
     for task in spec.tasks:
         rewards = store.labels(task).read()
-        returns = np.add.reduceat(rewards, fields.starts)
-        found |= {f"rewarding_episodes@{task}": int((returns > 0).sum())}
-        found |= {f"maximum_return@{task}": float(returns.max())}
+        met = np.logical_or.reduceat(rewards > 0.0, fields.starts)
+        # Of an episode that the budget cut, what it had earned by then is the least it was worth, or nothing at all.
+        counts = whole_episodes(store) | (np.minimum.reduceat(rewards, fields.starts) >= 0.0)
+        found |= {f"rewarding_episodes@{task}": int(met.sum())}
+        found |= {f"maximum_return@{task}": float(np.add.reduceat(rewards, fields.starts)[counts].max())}
     rows = np.random.default_rng(0).choice(fields.rows, min(SAMPLE, fields.rows), replace=False).tolist()
     sample = {name: np.stack([column.read(i, i + 1)[0] for i in rows]) for name, column in fields.obs.items()}
     found["dataset_diversity"] = diversity.dataset_diversity(_vectors(sample, spec))
@@ -272,9 +275,8 @@ def _films(
     for explorer in range(population):
         heed(stop, MEASURING)
         episode = next(e for e in episodes if e.key[:2] == (explorer, 0))
-        frames = film(config.env, start, episode.action[:-1])
-        chosen = frames[np.linspace(0, len(frames) - 1, FRAMES).round().astype(int)]
-        films.append(np.stack([shrink(frame, FRAME_SIDE) for frame in chosen]))
+        frames = film(config.env, start, episode.action[:-1], partial(shrink, side=FRAME_SIDE))
+        films.append(frames[np.linspace(0, len(frames) - 1, FRAMES).round().astype(int)])
     return np.stack(films)
 
 

@@ -296,4 +296,13 @@ def evaluate(
         return Vectoriser(env, lanes, min(deploy.workers, lanes), deploy.step_timeout)
 
     with (envs or in_processes)(config.env, len(by_lane)) as group:
-        return play(policy, group, by_lane, key, judges=judges, max_failures=deploy.max_failures, stop=stop)
+        return play(
+            policy,
+            group,
+            by_lane,
+            key,
+            judges=judges,
+            limit=config.transfer.episode_steps,
+            max_failures=deploy.max_failures,
+            stop=stop,
+        )
