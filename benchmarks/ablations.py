@@ -250,13 +250,10 @@ def main(args: Args) -> None:
         "settings": settings,
         "changes": CHANGES,
     }
-    for seed in args.seeds:
-        if str(seed) in result["seeds"]:
-            continue
+    for seed in sorted({*args.seeds} - set(map(int, result["seeds"]))):
         print(f"seed {seed}", flush=True)
         result["seeds"][str(seed)] = one(args, config, seed)
         write(args.out, result)
-    write(args.out, result)
     for name, found in result["summary"].items():
         print(
             f"{name:24s} coverage {found['coverage']}  against the default {found['coverage_less_default']}"
