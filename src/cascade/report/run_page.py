@@ -58,13 +58,15 @@ def _header(run: Run, found: list[Table]) -> str:
     name = NAMES.get(run.method, run.method)
     created = str(run.info.get("created", ""))[:16].replace("T", " ")
     seeds = run.seeds
+    world, _, options = run.environment.partition("?")
     facts = [
         run.name,
+        options.replace("&", ", "),
         f"preset {run.info['preset']}" if run.info.get("preset") else "",
         f"{len(seeds)} seed{'s' * (len(seeds) != 1)}" if seeds else "",
         f"made {created}" if created else "",
     ]
-    title = text(name) + (f" {tag('span', 'in')} {text(run.environment)}" if run.environment else "")
+    title = text(name) + (f" {tag('span', 'in')} {text(world)}" if world else "")
     words = tag("p", " · ".join(text(fact) for fact in facts if fact), class_="facts")
     notes = "".join(tag("p", text(note), class_="note") for note in run.notes)
     tiles = tag("dl", *_tiles(run, found), class_="tiles")
