@@ -20,12 +20,16 @@ from synthetic_run import write_run
 from cascade.cli import main
 from cascade.report import build as build_module
 from cascade.report import draw as draw_module
+from cascade.report import transfer_page
 from cascade.report.build import build
 from cascade.report.compare import Member
 from cascade.report.draw import Drawn, Work, draw
+from cascade.report.files import Files
 from cascade.report.html import Part, as_script, tag, text
 from cascade.report.load import read_run
 from cascade.report.pictures import Album, contact_sheet, pack, to_uri
+from cascade.report.series import tables
+from cascade.report.transfer_page import transfer_section
 
 SMALL = {"levels": 2, "steps": 30}
 
@@ -245,6 +249,21 @@ def test_pictures_stay_within_their_budget(made, tmp_path, monkeypatch):
     assert "of 6 measures are drawn on this page" in " ".join(part.notes)
     saved = whole.page.stat().st_size - part.page.stat().st_size
     assert saved > 10_000
+
+
+def test_a_long_learning_curve_is_thinned_on_the_page_and_whole_beside_it(little, tmp_path, monkeypatch):
+    monkeypatch.setattr(transfer_page, "POINTS", 5)
+    run, part = read_run(little), Part()
+    found = [shown for shown in tables(run.records) if shown.metric == "success"]
+    transfer_section(part, run, "one", found, Files(tmp_path, "figures"))
+    (drawn,) = part.figures["one-transfer-curves"]["sets"].values()
+    stored = run.transfers[0]["seeds"]["0"]["curves"]
+    assert {len(column) for column in drawn.values()} == {5}
+    assert (drawn["x"][0], drawn["x"][-1]) == (stored["step"][0], stored["step"][-1])
+    with (tmp_path / "figures/transfer-curves.csv").open() as stream:
+        steps = {float(row["step"]) for row in csv.DictReader(stream)}
+    assert steps == set(map(float, stored["step"]))
+    assert len(steps) > 5
 
 
 def test_a_picture_is_stored_once_and_exactly():

@@ -76,8 +76,8 @@ class SampleConfig:
     prioritize_ends: float = 0.0
     """fraction of sequences that are made to contain the end of an episode"""
     prioritize_starts: float = 0.0
-    """fraction of sequences, these or others, that begin where an episode does, so that its whole past is known; of a
-    longer episode as many as that leaves no row of it out"""
+    """fraction of sequences, these or others, that begin where an episode does, so that its whole past is known; in
+    an episode longer than a sequence some begin later, or its last rows would never be drawn"""
     device_bytes: int = 8 << 30
     """largest dataset, in bytes, that is kept on the device; beyond it batches are read from the store"""
 

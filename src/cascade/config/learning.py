@@ -208,10 +208,15 @@ class TransferConfig:
     """take the most likely action when evaluated, rather than draw one"""
 
     def __post_init__(self) -> None:
-        for name in (
-            *("reward_layers", "reward_units", "reward_steps"),
-            *("behaviour_steps", "episodes", "episode_steps"),
-        ):
+        counts = (
+            "reward_layers",
+            "reward_units",
+            "reward_steps",
+            "behaviour_steps",
+            "episodes",
+            "episode_steps",
+        )
+        for name in counts:
             value = getattr(self, name)
             require(f"transfer.{name.replace('_', '-')}", value, value >= 1, "at least 1")
         for name in ("batch", "length"):

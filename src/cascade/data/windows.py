@@ -70,8 +70,8 @@ def window_starts(
     Uniform over all windows of the `rows` stored; with probability `prioritize_ends` instead uniform over the
     windows that contain one uniformly drawn mark. Of either kind the share `prioritize_starts` begins where an
     episode does, or as near to it as the last of the rows allow: one that is drawn uniformly, or the mark's own
-    where it is not so long that the mark would lie outside. Of a drawn episode that is longer than a window, a
-    window begins with it in as many cases as it holds rows of it; the others end anywhere in the rest.
+    where it is not so long that the mark would lie outside. In a drawn episode that is longer than a window,
+    a row is drawn too: the window begins with the episode if it then holds that row, else it ends with that row.
     """
     bits = jax.random.bits(jax.random.fold_in(key, step), (4, config.batch), jnp.uint32)
     bits = jax.lax.optimization_barrier(bits)  # else XLA computes, and compiles, the hash once per use

@@ -256,8 +256,7 @@ def try_out(config: RunConfig, spec: EnvSpec, seeds: tuple[int, ...], fresh: boo
     DIVERSITIES.find(config.explore.diversity)
     Spread(config, len(seeds))
     if fresh:
-        for seed in seeds:
-            initial.check(config.initial, spec, seed)
+        initial.check(config.initial, spec, seeds)
     jax.eval_shape(lambda: state.create(spec, config, state.seed_keys(seeds)))
 
 

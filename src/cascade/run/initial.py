@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -42,14 +42,15 @@ def copy(source: str, root: Path, spec: EnvSpec, seed: int) -> str:
     return f"{source} has no info {', '.join(missing)}: zeros are stored for it" if missing else ""
 
 
-def check(source: str, spec: EnvSpec, seed: int) -> None:
-    """An error if there are no data at `source`, or none that can be read; nothing is written."""
+def check(source: str, spec: EnvSpec, seeds: Iterable[int]) -> None:
+    """An error if `source` has no data for one of the seeds, or none that can be read; nothing is written."""
     if source.startswith(MINARI):
         from cascade.data.minari import Dataset
 
         Dataset.open(source.removeprefix(MINARI), spec)
     elif source not in POLICIES:
-        find(source, seed)
+        for seed in seeds:
+            find(source, seed)
 
 
 def _copy_minari(source: str, root: Path, spec: EnvSpec) -> str:

@@ -87,7 +87,7 @@ def stored_measures(store: Store) -> dict[str, Any]:
     for task in spec.tasks:
         rewards = store.labels(task).read()
         met = np.logical_or.reduceat(rewards > 0.0, fields.starts)
-        # Of an episode that the budget cut, what it had earned by then is the least it was worth, or nothing at all.
+        # One that the budget cut counts where it had lost nothing: a piece of a costly episode is not the best.
         counts = whole_episodes(store) | (np.minimum.reduceat(rewards, fields.starts) >= 0.0)
         found |= {f"rewarding_episodes@{task}": int(met.sum())}
         found |= {f"maximum_return@{task}": float(np.add.reduceat(rewards, fields.starts)[counts].max())}
