@@ -152,11 +152,12 @@ def expectations(world: WorldModel, batch: Batch) -> tuple[jax.Array, jax.Array,
     """[N, T]: the chance of a goal in a view from the prior, in one from the posterior, and their KL."""
     shape, key = batch.is_first.shape, jax.random.key(0)
     states, posterior = world.observe(batch, world.rssm.noise(key, *shape))
-    prior = world.rssm.prior(states.deter)
+    prior = world.rssm.prior(states)
 
     def draw(index: jax.Array) -> jax.Array:
         noise = world.rssm.noise(jax.random.fold_in(key, index), *shape)
-        return chance_of_goal(world, jnp.concatenate([states.deter, world.rssm.sample(prior, noise)], -1))
+        stoch = world.rssm.draw(states.deter, noise)
+        return chance_of_goal(world, jnp.concatenate([states.deter, stoch], -1))
 
     expected = jax.lax.map(draw, jnp.arange(1, DRAWS + 1)).mean(0)
     return expected, chance_of_goal(world, states.feature), world.rssm.kl(posterior, prior)
@@ -167,7 +168,7 @@ def classes(world: WorldModel, batch: Batch) -> tuple[jax.Array, jax.Array]:
     """[N, T, S]: the most likely class of each categorical, and [N, T, S, C] the prior's log-probabilities."""
     states, posterior = world.observe(batch, world.rssm.noise(jax.random.key(0), *batch.is_first.shape))
     shape = (*batch.is_first.shape, world.config.stoch, world.config.classes)
-    prior = jax.nn.log_softmax(world.rssm.prior(states.deter).reshape(shape), -1)
+    prior = jax.nn.log_softmax(world.rssm.prior(states).reshape(shape), -1)
     return posterior.reshape(shape).argmax(-1), prior
 
 

@@ -173,7 +173,7 @@ def surprise(world: WorldModel, episodes: list[Episode]) -> list[dict[str, Any]]
     first = jnp.zeros(actions.shape, bool).at[:, 0].set(True)
     batch = Batch(obs, actions, first, jnp.zeros(actions.shape, bool))
     states, posterior = world.observe(batch, world.rssm.noise(jax.random.key(0), *actions.shape))
-    kl = np.asarray(world.rssm.kl(posterior, world.rssm.prior(states.deter)))
+    kl = np.asarray(world.rssm.kl(posterior, world.rssm.prior(states)))
     news = np.array([episode.news for episode in episodes]) > 0
     rows = []
     for low, high in SPANS:

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,12 +56,21 @@ def test_free_nats_stop_the_gradient_below_them():
     assert kl_loss(model.rssm, post, prior, config)[0] == 100.0
 
 
-@pytest.mark.parametrize("kinds", [("grid",), ("image", "vector")])
-def test_bfloat16_loss_is_within_one_percent_of_float32(kinds):
-    spec = env_spec(*kinds)
+@pytest.mark.parametrize(
+    ("kinds", "prior"),
+    [(("grid",), "independent"), (("image", "vector"), "independent"), (("grid",), "joint")],
+)
+def test_bfloat16_loss_is_within_one_percent_of_float32(kinds, prior):
+    spec, config = env_spec(*kinds), dataclasses.replace(SMALL, prior=prior)
     batch, key = random_batch(spec, (8, 12)), jax.random.key(3)
-    wide = world_model(spec)
-    narrow = world_model(spec, dataclasses.replace(SMALL, precision="bfloat16"))
+    wide = world_model(spec, config)
+    narrow = world_model(spec, dataclasses.replace(config, precision="bfloat16"))
+    if prior == "joint":  # it begins as an independent one
+        earlier = jax.random.normal(jax.random.key(4), wide.rssm.prior_earlier.weight.shape)
+        wide, narrow = (
+            eqx.tree_at(lambda model: model.rssm.prior_earlier.weight, model, earlier)
+            for model in (wide, narrow)
+        )
     expected, (_, full) = jax.jit(loss)(wide, batch, key)
     value, (states, metrics) = jax.jit(loss)(narrow, batch, key)
     assert value.dtype == jnp.float32

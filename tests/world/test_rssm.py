@@ -2,12 +2,14 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import SMALL
 
+from cascade.errors import SettingError
 from cascade.world.rssm import RSSM, State
 
 T, B, X, A = 6, 4, 10, 3
@@ -80,3 +82,40 @@ def test_discrete_states_are_one_hot():
     hot = np.asarray(states.stoch).reshape(T, B, SMALL.stoch, SMALL.classes)
     assert set(np.unique(hot)) == {0.0, 1.0}
     np.testing.assert_array_equal(hot.sum(-1), 1.0)
+
+
+JOINT = dataclasses.replace(SMALL, prior="joint")
+
+
+def related(config=JOINT):
+    """A model whose categoricals depend on each other."""
+    rssm = RSSM(X, A, config, key=jax.random.key(0))
+    weight = 3.0 * jax.random.normal(jax.random.key(5), rssm.prior_earlier.weight.shape)
+    return eqx.tree_at(lambda rssm: rssm.prior_earlier.weight, rssm, weight)
+
+
+def test_a_joint_prior_begins_as_an_independent_one():
+    plain, joint = (RSSM(X, A, config, key=jax.random.key(0)) for config in (SMALL, JOINT))
+    state = plain.observe(*inputs(SMALL))[0]
+    np.testing.assert_allclose(joint.prior(state), plain.prior(state), atol=1e-5)
+    noise = jax.random.uniform(jax.random.key(2), (T, B, SMALL.stoch))
+    np.testing.assert_array_equal(joint.draw(state.deter, noise), plain.draw(state.deter, noise))
+
+
+def test_imagination_draws_from_the_prior_that_is_learned():
+    rssm, count = related(), 4_000
+    deter = jnp.broadcast_to(jax.random.normal(jax.random.key(1), (JOINT.deter,)), (count, JOINT.deter))
+    noise = jax.random.uniform(jax.random.key(2), (count, JOINT.stoch))
+    z = rssm.draw(deter, noise)
+    shape = (count, JOINT.stoch, JOINT.classes)
+    # Given the parts before it, every part is drawn by its own number: the same draw as from known statistics.
+    again = rssm.sample(rssm.prior(State(deter, z)), noise)
+    np.testing.assert_array_equal(z, again)
+    # And it matters what came before: the same numbers with other first parts give other last ones.
+    other = rssm.draw(deter, noise.at[:, 0].set(1.0 - noise[:, 0])).reshape(shape)
+    assert (other[:, -1].argmax(-1) != z.reshape(shape)[:, -1].argmax(-1)).mean() > 0.05
+
+
+def test_a_joint_prior_is_refused_for_gaussian_latents():
+    with pytest.raises(SettingError, match=r"world\.prior.*independent"):
+        dataclasses.replace(SMALL, latent="gaussian", prior="joint")

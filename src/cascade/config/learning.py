@@ -44,6 +44,8 @@ class WorldConfig:
     """number of categoricals, or of Gaussian dimensions"""
     classes: int = 32
     """classes of each categorical"""
+    prior: Literal["independent", "joint"] = "independent"
+    """how z is imagined: each categorical by itself, or given those before it, so that they agree on what is rare"""
     cnn_depth: int = 48
     """channels of the first convolution; doubled by each of the next three"""
     mlp_layers: int = 4
@@ -74,6 +76,8 @@ class WorldConfig:
             require(
                 f"world.{name.replace('_', '-')}", getattr(self, name), getattr(self, name) >= 1, "at least 1"
             )
+        discrete = self.prior == "independent" or self.latent == "discrete"
+        require("world.prior", self.prior, discrete, "independent, since world.latent is gaussian")
         require("world.kl-balance", self.kl_balance, 0.0 <= self.kl_balance <= 1.0, "a fraction from 0 to 1")
         for name in ("kl_scale", "free_nats", "discount_scale"):
             value = getattr(self, name)

@@ -34,10 +34,12 @@ COMPACT = RunConfig(
         discount_scale=10.0,  # ends are rare, and a policy exploits places where the model wrongly expects them
         deter=512,
         hidden=512,
-        # Few and large: what is rare, such as a goal in view, must be drawn in one piece. Sixteen small categoricals,
-        # drawn one by one, hardly ever agree on it, and a policy does not learn to search for what is never imagined.
+        # Few, large and drawn with regard to each other: what is rare, such as a goal in view, must come in one
+        # piece. Sixteen small ones, each drawn by itself, hardly ever agree on it, and a policy does not learn to
+        # search for what is never imagined.
         stoch=8,
         classes=64,
+        prior="joint",
         mlp_layers=2,
         mlp_units=512,
         layer_norm=True,
@@ -104,6 +106,7 @@ DEMO = replace(
         hidden=128,
         stoch=16,
         classes=16,
+        prior="independent",
         mlp_units=128,
         layer_norm=False,
         precision="float32",

@@ -81,7 +81,7 @@ def loss(
     config = model.config
     model = cast(model, config.precision)
     states, post = model.observe(batch, model.rssm.noise(key, *batch.is_first.shape))
-    prior = model.rssm.prior(states.deter)
+    prior = model.rssm.prior(states)
     feature = states.feature
     losses = model.decoder.loss(feature, batch.obs)
     means = {name: value.mean() for name, value in losses.items()}

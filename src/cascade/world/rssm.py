@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from cascade.config import WorldConfig
-from cascade.nn import recurrent
+from cascade.nn import chain, recurrent
 from cascade.nn.distributions import (
     categorical_kl,
     gaussian_kl,
@@ -50,6 +50,7 @@ class RSSM(eqx.Module):
     post_stats: Linear
     prior_hidden: Linear
     prior_stats: Linear
+    prior_earlier: Linear | None  # of a joint prior: what each categorical says about those after it
     config: WorldConfig = eqx.field(static=True)
 
     def __init__(self, embedding: int, actions: int, config: WorldConfig, *, key: PRNGKeyArray):
@@ -64,6 +65,10 @@ class RSSM(eqx.Module):
         self.post_stats = Linear(hidden, stats, key=keys[5])
         self.prior_hidden = Linear(deter, hidden, key=keys[6])
         self.prior_stats = Linear(hidden, stats, key=keys[7])
+        self.prior_earlier = None
+        if config.prior == "joint":  # begins as an independent one
+            earlier = Linear(stoch, hidden, key=keys[7], bias=False)
+            self.prior_earlier = eqx.tree_at(lambda layer: layer.weight, earlier, jnp.zeros((stoch, hidden)))
         self.config = config
 
     def initial(self, *batch: int) -> State:
@@ -84,26 +89,40 @@ class RSSM(eqx.Module):
         if self.config.latent == "gaussian":
             mean, std = gaussian_parameters(stats)
             return (mean + std * noise).astype(dtype)
-        shape = (*stats.shape[:-1], self.config.stoch, self.config.classes)
-        return one_hot_sample(stats.reshape(shape), noise).reshape(stats.shape).astype(dtype)
+        return one_hot_sample(self._parts(stats), noise).reshape(stats.shape).astype(dtype)
 
-    def prior(self, deter: Float[Array, "*B D"]) -> Float[Array, "*B K"]:
-        """Statistics of p(z | h)."""
-        return self.prior_stats(elu(self.prior_hidden(deter))).astype(jnp.float32)
+    def prior(self, state: State) -> Float[Array, "*B K"]:
+        """Statistics of p(z | h); of a joint prior those of each categorical given the ones before it in z."""
+        hidden = self.prior_hidden(state.deter)
+        if self.prior_earlier is None:
+            return self.prior_stats(elu(hidden)).astype(jnp.float32)
+        z = self._parts(jax.lax.stop_gradient(state.stoch))
+        return chain.conditionals(self.prior_earlier, self.prior_stats, hidden, z).reshape(state.stoch.shape)
+
+    def draw(self, deter: Float[Array, "*B D"], noise: Float[Array, "*B G"]) -> Float[Array, "*B Z"]:
+        """z ~ p(z | h), differentiable as in `sample`."""
+        hidden = self.prior_hidden(deter)
+        if self.prior_earlier is None:
+            return self.sample(self.prior_stats(elu(hidden)).astype(jnp.float32), noise)
+        z = chain.draw(self.prior_earlier, self.prior_stats, hidden, noise)
+        return z.reshape(*deter.shape[:-1], -1).astype(deter.dtype)
+
+    def _parts(self, x: Float[Array, "*B K"]) -> Float[Array, "*B G C"]:
+        """z, or its statistics, categorical by categorical."""
+        return x.reshape(*x.shape[:-1], self.config.stoch, self.config.classes)
 
     def kl(self, left: Float[Array, "*B K"], right: Float[Array, "*B K"]) -> Float[Array, "*B"]:
         """KL of two statistics, summed over the parts of z."""
         if self.config.latent == "gaussian":
             return gaussian_kl(left, right).sum(-1)
-        shape = (*left.shape[:-1], self.config.stoch, self.config.classes)
-        return categorical_kl(left.reshape(shape), right.reshape(shape)).sum(-1)
+        return categorical_kl(self._parts(left), self._parts(right)).sum(-1)
 
     def imagine(self, state: State, action: Float[Array, "*B A"], noise: Float[Array, "*B G"]) -> State:
         """One step without an observation: the state after taking `action` in `state`."""
         x = elu(self.from_stoch(state.stoch) + self.from_action(action))
         gates = self.cell.norm(self.cell.gates(jnp.concatenate([x, state.deter], -1)))
         deter = self.cell.update(gates, state.deter)
-        return State(deter, self.sample(self.prior(deter), noise))
+        return State(deter, self.draw(deter, noise))
 
     def correct(
         self, deter: Float[Array, "*B D"], embed: Float[Array, "*B X"], noise: Float[Array, "*B G"]
