@@ -32,7 +32,6 @@ TABLES: dict[str, dict[str, Table]] = {
     },
     "docs/evidence.md": {
         "results/fourrooms.json": results.deployments_table,
-        "results/fourrooms_whole.json": results.whole_table,
         "results/fourrooms_search.json": results.search_table,
         "results/multiroom.json": results.deployments_table,
         "results/short_runs.json": results.short_runs_table,
@@ -46,6 +45,8 @@ TABLES: dict[str, dict[str, Table]] = {
         "results/weights.json": results.weights_table,
     },
     "docs/earlier.md": {
+        "results/fourrooms_forty.json": results.deployments_table,
+        "results/fourrooms_whole.json": results.whole_table,
         "results/fourrooms_short.json": results.deployments_table,
         "results/fourrooms_small.json": results.deployments_table,
     },
