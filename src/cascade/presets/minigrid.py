@@ -44,7 +44,7 @@ COMPACT = RunConfig(
         mlp_units=512,
         layer_norm=True,
         unroll=5,
-        optimizer=OptimizerConfig(lr=6e-4, clip=5.0),
+        optimizer=OptimizerConfig(lr=1e-3, clip=5.0),
     ),
     # No narrower than what it predicts: a narrow member cannot even copy z, and that error hides what is new.
     ensemble=EnsembleConfig(
