@@ -36,6 +36,9 @@ CASES = (
     (4, 128, "independent"),
     (16, 16, "joint"),
     (8, 64, "joint"),
+    (4, 128, "joint"),
+    (16, 32, "joint"),
+    (32, 32, "joint"),
 )
 """categoricals, classes and prior"""
 

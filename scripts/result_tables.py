@@ -176,7 +176,9 @@ def weights_table(document: dict[str, Any]) -> str:
 
 def whole_table(document: dict[str, Any]) -> str:
     """CASCADE with a model trained on whole episodes, beside the one of the comparison, and the gain seed by seed."""
-    compared = json.loads((ROOT / "results/fourrooms_forty.json").read_text(encoding="utf-8"))["runs"]["cascade"]
+    compared = json.loads((ROOT / "results/fourrooms_forty.json").read_text(encoding="utf-8"))["runs"][
+        "cascade"
+    ]
     whole = document["runs"]["cascade"]
     lines = [
         where(whole["machine"]),
