@@ -32,7 +32,9 @@ def compact_model() -> RunConfig:
     return replace(
         given,
         sample=replace(given.sample, batch=16, length=40),
-        world=replace(given.world, deter=256, hidden=256, stoch=16, classes=16, mlp_units=256),
+        world=replace(
+            given.world, deter=256, hidden=256, stoch=16, classes=16, prior="independent", mlp_units=256
+        ),
         ensemble=replace(given.ensemble, units=256, beside=True),
         explore=replace(given.explore, agent=agent),
     )

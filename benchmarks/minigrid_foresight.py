@@ -6,7 +6,7 @@ which has seen it? A policy that is trained in imagination can only learn to sea
 many of z's categoricals does a goal change, how likely is the rarest of those changes, how likely are all of them?
 
     cascade run minigrid-fourrooms --method random --deployments 1 --deploy.steps 1000000 --out runs/foresight
-    python benchmarks/minigrid_foresight.py --run runs/foresight --out results/fourrooms_foresight.json
+    python benchmarks/minigrid_foresight.py --run runs/foresight --out runs/foresight.json
 
 New episodes are of varied random actions from starts that no result is reported on.
 """
@@ -224,6 +224,8 @@ def main(args: Args) -> None:
         "environment": run.settings.env.id,
         "stoch": world.config.stoch,
         "classes": world.config.classes,
+        "prior": world.config.prior,
+        "seed": run.seeds[0] if args.seed is None else args.seed,
     }
     document = {"command": command, "machine": describe(), "settings": settings} | found
     args.out.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -5,8 +5,8 @@ writes) and for a scripted searcher with a perfect memory, which goes to the nea
 and to the goal once it has seen it. In the episodes that the policy loses its world model is asked too: how surprised
 is it (KL of posterior and prior, nats a step) by views that show a cell for the first time, and by views that do not?
 
-    python benchmarks/minigrid_search.py --out results/fourrooms_search.json \
-        --policy runs/fourrooms-cascade/cascade/transfer/reward/deploy-004/seed-0
+    python benchmarks/minigrid_search.py --out results/fourrooms_search/seed-0.json \
+        --policy runs/fourrooms/cascade/cascade/transfer/reward/deploy-004/seed-0
 """
 
 import json

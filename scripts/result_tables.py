@@ -207,8 +207,8 @@ def first_views_table(document: dict[str, Any]) -> str:
     lines = [
         where(document["machine"]),
         "",
-        "| categoricals x classes | prior | nats a view | of it the KL | goals in views drawn, % | recognised where there is one, % "
-        "| made up where there is none, % |",
+        "| categoricals x classes | prior | nats a view | of it the KL | goals in views drawn, % "
+        "| recognised where there is one, % | made up where there is none, % |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for one in document["models"]:
@@ -224,25 +224,31 @@ def first_views_table(document: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+SEARCHES = (
+    "| who searches | success, % | lost, of which | goal never in sight | in sight in the last 20 steps only "
+    "| rooms entered | steps that show nothing new, % |\n|---|---:|---:|---:|---:|---:|---:|"
+)
+
+
+def _searches(name: str, found: dict[str, Any]) -> str:
+    """How one searcher's episodes ended."""
+    cells = (
+        name,
+        f"{100 * found['success']:.0f}",
+        f"{found['lost']}",
+        f"{found['lost_unseen']}",
+        f"{found['lost_seen_late']}",
+        f"{found['rooms_of_the_lost']:.1f}",
+        f"{100 * found['lost_steps_without_news']:.0f}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
 def search_table(document: dict[str, Any]) -> str:
     """How searches for the goal ended, and what the model expects in those that were lost."""
     lines = [
-        "| who searches | success, % | lost, of which | goal never in sight | in sight in the last 20 steps only "
-        "| rooms entered | steps that show nothing new, % |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    for name, found in {"scripted": document["scripted"], "policy": document["policy"]}.items():
-        cells = (
-            name,
-            f"{100 * found['success']:.0f}",
-            f"{found['lost']}",
-            f"{found['lost_unseen']}",
-            f"{found['lost_seen_late']}",
-            f"{found['rooms_of_the_lost']:.1f}",
-            f"{100 * found['lost_steps_without_news']:.0f}",
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    lines += [
+        SEARCHES,
+        *(_searches(name, document[name]) for name in ("scripted", "policy")),
         "",
         "| steps of the policy's lost episodes | KL of views with something new | KL of views with nothing new "
         "| views with something new, % |",
@@ -256,6 +262,38 @@ def search_table(document: dict[str, Any]) -> str:
             f"{100 * row['share_of_news']:.0f}",
         )
         lines.append(f"| {low} to {high - 1} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def searches_table(document: dict[str, Any]) -> str:
+    """How searches ended, of one policy for each seed; the other seeds' records lie beside this one."""
+    lines = [SEARCHES, _searches("scripted", document["scripted"])]
+    for path in sorted((ROOT / "results/fourrooms_search").glob("*.json")):
+        policy = json.loads(path.read_text(encoding="utf-8"))["policy"]
+        lines.append(_searches(f"policy, {path.stem.replace('-', ' ')}", policy))
+    return "\n".join(lines) + "\n"
+
+
+def foresight_table(document: dict[str, Any]) -> str:
+    """How often a goal comes into view, is expected and is recognised, by how much of a view is new."""
+    kinds = ("learned", "new")
+    columns = [f"{kind}: {what}" for kind in kinds for what in ("came", "expected", "recognised", "KL")]
+    lines = [
+        where(document["machine"]),
+        "",
+        f"| new cells | {' | '.join(columns)} |",
+        "|---|" + "---:|" * len(columns),
+    ]
+    for rows in zip(*(document[kind]["views"] for kind in kinds), strict=True):
+        low, high = rows[0]["new_cells"]
+        cells = [
+            f"{row[name]:.{digits}f}"
+            for row in rows
+            for name, digits in (("came", 4), ("expected", 4), ("recognised", 4), ("kl", 2))
+        ]
+        lines.append(
+            f"| {low} to {high} | {' | '.join(cells)} |" if high else f"| none | {' | '.join(cells)} |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -32,7 +32,9 @@ TABLES: dict[str, dict[str, Table]] = {
     },
     "docs/evidence.md": {
         "results/fourrooms.json": results.deployments_table,
-        "results/fourrooms_search.json": results.search_table,
+        "results/fourrooms_search/seed-0.json": results.searches_table,
+        "results/fourrooms_foresight.json": results.foresight_table,
+        "results/first_views.json": results.first_views_table,
         "results/multiroom.json": results.deployments_table,
         "results/short_runs.json": results.short_runs_table,
         "results/demo_methods.json": results.deployments_table,
@@ -46,6 +48,7 @@ TABLES: dict[str, dict[str, Table]] = {
     },
     "docs/earlier.md": {
         "results/fourrooms_forty.json": results.deployments_table,
+        "results/fourrooms_forty_search.json": results.search_table,
         "results/fourrooms_whole.json": results.whole_table,
         "results/fourrooms_short.json": results.deployments_table,
         "results/fourrooms_small.json": results.deployments_table,

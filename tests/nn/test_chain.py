@@ -10,6 +10,7 @@ import numpy as np
 from cascade.nn import chain
 from cascade.nn.distributions import categorical_kl
 from cascade.nn.layers import Linear
+from cascade.nn.precision import cast
 
 G, C, H = 3, 4, 6
 
@@ -112,6 +113,16 @@ def test_it_learns_that_rare_things_come_together():
     assert any_of_them - all_of_them < 0.01
 
 
+def test_in_bfloat16_the_draws_are_nearly_those_of_float32():
+    says, reads = layers()
+    hidden = jax.random.normal(jax.random.key(3), (4_000, H))
+    uniform = jax.random.uniform(jax.random.key(4), (4_000, G))
+    wide = chain.draw(says, reads, hidden, uniform)
+    narrow = chain.draw(*cast((says, reads), "bfloat16"), hidden.astype(jnp.bfloat16), uniform)
+    assert narrow.dtype == jnp.float32
+    assert (wide.argmax(-1) == narrow.argmax(-1)).mean() > 0.97
+
+
 def test_draws_pass_the_gradient_of_their_probabilities():
     says, reads = layers()
     hidden = jax.random.normal(jax.random.key(3), (5, H))
@@ -124,5 +135,7 @@ def test_draws_pass_the_gradient_of_their_probabilities():
         lambda x: (jax.nn.softmax(chain.conditionals(says, reads, x, z)[:, 0]) * weights).sum()
     )(hidden)
     np.testing.assert_allclose(through, direct, atol=1e-5)
-    last = jax.grad(lambda x: (chain.draw(says, reads, x, uniform)[:, -1] * weights).sum())(hidden)
-    assert np.abs(last).max() > 1e-3
+    # What a later part owes to an earlier one: nothing but these weights lies between the two.
+    between = jax.grad(lambda x: (chain.draw(x, reads, hidden, uniform)[:, -1] * weights).sum())(says)
+    assert np.abs(between.weight[: (G - 1) * C]).max() > 1e-3
+    np.testing.assert_array_equal(between.weight[(G - 1) * C :], 0.0)

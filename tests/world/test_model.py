@@ -11,6 +11,7 @@ from helpers import SMALL, env_spec, random_batch, world_model
 
 from cascade.nn.learner import Learner
 from cascade.world.model import WorldModel, kl_loss, loss, step
+from cascade.world.rssm import State
 
 LEARNS = dataclasses.replace(SMALL, optimizer=dataclasses.replace(SMALL.optimizer, lr=3e-3))
 STEP = jax.jit(step)
@@ -80,12 +81,26 @@ def test_bfloat16_loss_is_within_one_percent_of_float32(kinds, prior):
     np.testing.assert_allclose(metrics["kl"], full["kl"], rtol=0.05)
 
 
-def test_seeds_train_together_as_they_would_alone():
-    spec = env_spec("vector")
+def test_a_joint_prior_learns_and_the_posterior_does_not_follow_it():
+    """The weights between categoricals have a gradient; the z that they are given has none."""
+    spec, config = env_spec("vector"), dataclasses.replace(SMALL, prior="joint")
+    model = world_model(spec, config)
+    grads = jax.jit(jax.grad(lambda model: loss(model, random_batch(spec), jax.random.key(3))[0]))(model)
+    assert np.abs(grads.rssm.prior_earlier.weight).max() > 1e-6
+    earlier = jax.random.normal(jax.random.key(4), model.rssm.prior_earlier.weight.shape)
+    rssm = eqx.tree_at(lambda rssm: rssm.prior_earlier.weight, model.rssm, earlier)
+    z = jax.nn.one_hot(jnp.array([1, 0, 3, 2]), SMALL.classes).reshape(-1)
+    slope = jax.grad(lambda z: rssm.prior(State(jnp.ones(SMALL.deter), z)).sum())(z)
+    np.testing.assert_array_equal(slope, 0.0)
+
+
+@pytest.mark.parametrize("prior", ["independent", "joint"])
+def test_seeds_train_together_as_they_would_alone(prior):
+    spec, config = env_spec("vector"), dataclasses.replace(LEARNS, prior=prior)
 
     def one(seed):
-        model = WorldModel(spec, LEARNS, key=jax.random.key(seed))
-        return Learner.create(model, LEARNS.optimizer)
+        model = WorldModel(spec, config, key=jax.random.key(seed))
+        return Learner.create(model, config.optimizer)
 
     learners = jax.jit(jax.vmap(one))(jnp.arange(3))
     batches = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(random_batch(spec, seed=s) for s in range(3)))

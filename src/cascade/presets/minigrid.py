@@ -34,9 +34,8 @@ COMPACT = RunConfig(
         discount_scale=10.0,  # ends are rare, and a policy exploits places where the model wrongly expects them
         deter=512,
         hidden=512,
-        # Few, large and drawn with regard to each other: what is rare, such as a goal in view, must come in one
-        # piece. Sixteen small ones, each drawn by itself, hardly ever agree on it, and a policy does not learn to
-        # search for what is never imagined.
+        # What is rare, such as a goal in view, must come in one piece: a policy does not learn to search for what is
+        # never imagined, and small categoricals that are drawn one by one hardly ever agree on it.
         stoch=8,
         classes=64,
         prior="joint",
