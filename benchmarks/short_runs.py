@@ -4,14 +4,15 @@
 
 One deployment of random actions, the world model and the explorers trained on it for a few minutes, and then
 every explorer filmed from the same start. Writes after every family, so that a limit on time loses only what
-is not yet done; a family whose run is there already is not run again.
+is not yet done; a family whose run is there already is not run again, and `--presets` runs some of them and
+leaves the others in the record as they are.
 """
 
 import json
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tyro
@@ -22,11 +23,26 @@ from cascade.presets import preset
 from cascade.presets.smoke import smoke
 from cascade.run.api import run
 from cascade.run.folder import Folder
-from cascade.run.machine import describe
+from cascade.run.machine import commit, describe
 from cascade.run.results import Results
 
-STEPS = {"dmc-walker": 10_000, "atari-montezuma": 20_000, "crafter": 2_000}
-"""Environment steps of the deployment; Crafter without numba is slow."""
+
+class Length(NamedTuple):
+    """How long each part of a short run is."""
+
+    deployed: int
+    """environment steps of the deployment; Crafter without numba is slow"""
+    model: int
+    """gradient steps of the world model; in Montezuma's Revenge it learns the screen long before the small figure"""
+    explorers: int
+    """gradient steps of the explorers; Atari's learning rates are half of the others'"""
+
+
+LENGTHS = {
+    "dmc-walker": Length(10_000, 2_000, 600),
+    "atari-montezuma": Length(50_000, 10_000, 10_000),
+    "crafter": Length(2_000, 2_000, 600),
+}
 POINTS, FRAMES, SHOWN, SIDE = 40, 8, 5, 72
 """Points of a curve; frames of a filmstrip, explorers on it, and pixels of a frame."""
 
@@ -41,14 +57,10 @@ class Args:
     """folder for a filmstrip of each family"""
     runs: Path = Path("runs/short")
     """folder for the runs"""
-    presets: tuple[str, ...] = tuple(STEPS)
+    presets: tuple[str, ...] = tuple(LENGTHS)
     """presets to run"""
     workers: int = 14
     """worker processes that step environments"""
-    model_steps: int = 2_000
-    """gradient steps of the world model"""
-    explorer_steps: int = 600
-    """gradient steps of the explorers"""
     smoke: bool = False
     """tiny sizes, to see whether it runs"""
 
@@ -59,12 +71,13 @@ def settings(args: Args, name: str) -> RunConfig:
     measure = replace(config.measure, levels=2, steps=250, pictures=1)
     if args.smoke:
         return replace(config, deployments=1, measure=replace(measure, steps=20))
+    length = LENGTHS[name]
     return replace(
         config,
         deployments=1,
-        model_steps=args.model_steps,
-        explorer_steps=args.explorer_steps,
-        deploy=replace(config.deploy, steps=STEPS[name], workers=args.workers),
+        model_steps=length.model,
+        explorer_steps=length.explorers,
+        deploy=replace(config.deploy, steps=length.deployed, workers=args.workers),
         measure=measure,
     )
 
@@ -103,7 +116,10 @@ def entry(folder: Folder, config: RunConfig) -> dict[str, Any]:
     explored = [line for line in lines if line["phase"] == "explore"][-1]["values"]
     return {
         "environment": config.env.id,
+        "commit": commit(),
         "deployed_steps": config.deploy.steps,
+        "model_steps": config.model_steps,
+        "explorer_steps": config.explorer_steps,
         "deployed_steps_per_s": round(config.deploy.steps / seconds["deploy"], 1),
         **rates,
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
@@ -118,11 +134,12 @@ def entry(folder: Folder, config: RunConfig) -> dict[str, Any]:
 
 
 def main(args: Args) -> None:
+    before = json.loads(args.out.read_text(encoding="utf-8"))["runs"] if args.out.exists() else {}
     result: dict[str, Any] = {
         "command": "python benchmarks/short_runs.py --out results/short_runs.json --films docs/assets",
         "machine": describe(),
         "workers": args.workers,
-        "runs": {},
+        "runs": {name: found for name, found in before.items() if name in LENGTHS},
     }
     args.films.mkdir(parents=True, exist_ok=True)
     for name in args.presets:

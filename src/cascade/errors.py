@@ -1,4 +1,4 @@
-"""What the user can mend. Everything else is a bug and keeps its traceback."""
+"""What the user can fix. Everything else is a bug and keeps its traceback."""
 
 import errno
 import zipfile

@@ -146,6 +146,23 @@ def test_a_torn_shard_is_dropped_counted_and_collected_again(
     assert contents(tmp_path / "run" / "deploy-000") == reference
 
 
+def test_a_disk_that_tears_the_same_shard_twice_stops_nothing(
+    tmp_path: Path, reference: dict[str, bytes]
+) -> None:
+    for _ in range(2):
+        journal = Journal(tmp_path / "run", 0, SPEC)
+        journal.append(EPISODES[0])
+        journal.flush()
+        tear_bytes(max(folder for folder in journal.path.glob("shard-*") if folder.suffix != ".torn"))
+    resumed = Journal(tmp_path / "run", 0, SPEC)
+    assert not list(resumed.finished())
+    assert len(list(resumed.path.glob("shard-*.torn"))) == 2
+    for episode in EPISODES:
+        resumed.append(episode)
+    resumed.commit({"note": 1})
+    assert contents(tmp_path / "run" / "deploy-000") == reference
+
+
 @pytest.mark.parametrize("survivor", ["rename", "removal"])
 def test_a_kill_around_the_commit_leaves_nothing_or_all(
     tmp_path: Path, reference: dict[str, bytes], survivor: str

@@ -112,7 +112,7 @@ def test_a_process_that_always_dies_stops_the_run(tmp_path: Path) -> None:
 
 
 def test_failures_are_remembered_over_a_restart_but_do_not_count_towards_its_limit(tmp_path: Path) -> None:
-    """A run that stopped because of its environment goes on once that is mended."""
+    """A run that stopped because of its environment goes on once that is fixed."""
     mark = tmp_path / "mark"
     id = f"probe:faulty?raise_at=2&once={mark}"
     none_allowed = DeployConfig(max_failures=0)

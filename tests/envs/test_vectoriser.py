@@ -242,7 +242,7 @@ def test_a_worker_uses_the_parents_import_path():
 
 def test_a_world_that_cannot_be_made_stops_the_construction():
     with pytest.raises(
-        CascadeError, match=r"start=fail: failed \(RuntimeError: .* fails to start, as asked\); mend"
+        CascadeError, match=r"start=fail: failed \(RuntimeError: .* fails to start, as asked\); fix"
     ):
         Vectoriser(EnvConfig(id="probe:faulty?start=fail"), 2)
 

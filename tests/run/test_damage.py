@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from run_helpers import tiny
+from run_helpers import same, tiny, weights
 from transfer_helpers import TABLE, configuration, random_store
 
 import cascade
@@ -42,6 +42,29 @@ def flip(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
+
+
+def test_a_run_whose_checkpoints_are_gone_comes_to_the_same_end(tmp_path):
+    """Begun again at its first deployment, it does not learn from the second, which is stored already."""
+    run = cascade.run(tiny(), tmp_path / "run")
+    learned, records = weights(run), run.results
+    shutil.rmtree(run.path / "checkpoints")
+    again = cascade.run(tiny(), run.path)
+    assert again.results == records
+    assert same(weights(again), learned)
+
+
+def test_what_a_run_left_without_its_settings_is_not_taken_over(stored):
+    folder = Folder(stored.path)
+    folder.about.unlink()
+    with pytest.raises(
+        CascadeError, match=r"holds data/seed-0/deploy-000, but no run.json .*put run.json back, or"
+    ):
+        cascade.run(configuration(), folder.path)
+    shutil.rmtree(folder.path / "data")
+    with pytest.raises(CascadeError, match=r"holds checkpoints/seeds-0/\d+, but no run.json"):
+        cascade.run(configuration(), folder.path)
+    assert not folder.exists
 
 
 def nothing_is_trained(monkeypatch) -> None:

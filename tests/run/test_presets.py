@@ -1,5 +1,6 @@
 """Presets: each can be built, and each family's model takes what its environments show."""
 
+import shlex
 from dataclasses import asdict, replace
 from functools import partial
 
@@ -7,6 +8,7 @@ import jax
 import pytest
 from helpers import shown
 
+from cascade.cli.main import main, parse
 from cascade.config import RunConfig
 from cascade.envs import make
 from cascade.errors import SettingError
@@ -36,6 +38,14 @@ def shapes(spec, config):
         lambda key: population.create(config.world, spec.action, config.explore, key=key), jax.random.key(0)
     )
     return models, after, metrics
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_settings_that_are_printed_make_the_preset(name, capsys):
+    """`cascade presets NAME` prints words that turn any other preset into this one."""
+    main(["presets", name])
+    words = shlex.split(capsys.readouterr().err)
+    assert parse(["run", "demo" if name != "demo" else "crafter", *words]).config == preset(name)
 
 
 @pytest.mark.parametrize("family", sorted(WORLD))

@@ -10,6 +10,7 @@ import pytest
 from run_helpers import SEEDS, Signals, finite, same, saved_state, tiny, traces, weights
 
 import cascade
+from cascade.config import EnvConfig
 from cascade.data.journal import Journal
 from cascade.data.store import Store
 from cascade.deploy.ledger import Ledger
@@ -78,6 +79,8 @@ def test_a_stored_run_opens_and_its_explorers_act(whole):
     assert finite(run.world(0))
     with pytest.raises(SettingError, match="seed: got 7, expected one of the run's: 0, 1"):
         run.store(7)
+    with pytest.raises(SettingError, match="explorer: got 2, expected from 0 to 1"):
+        run.player(explorer=2)
 
 
 def test_the_same_command_changes_nothing_when_all_is_done(whole):
@@ -284,7 +287,9 @@ def test_data_of_another_run_replace_the_first_deployment(whole, tmp_path):
         cascade.run(replace(config, initial=str(tmp_path / "nothing")), tmp_path / "other")
     with pytest.raises(SettingError, match=r"initial: .* data of seed 7, or of one seed alone; it has 0, 1"):
         cascade.run(config, tmp_path / "other", seeds=7)
-    assert not (tmp_path / "other/run.json").exists(), "the corrected command is not refused as another run"
+    with pytest.raises(SettingError, match=r"initial: .* data with the observations and actions of"):
+        cascade.run(replace(config, env=EnvConfig("probe:two-rooms")), tmp_path / "other")
+    assert not (tmp_path / "other").exists(), "the corrected command is not refused as another run"
 
 
 def test_info_that_other_data_lack_is_zero_and_said_to_be(whole, tmp_path):
@@ -301,7 +306,7 @@ def test_a_misspelt_choice_is_refused_before_anything_is_written(tmp_path, name)
     config = tiny(explore=replace(tiny().explore, **{name: "finale"}))
     with pytest.raises(SettingError, match=f"explore.{name}: got 'finale', expected one of"):
         cascade.run(config, tmp_path / "run")
-    assert not (tmp_path / "run/run.json").exists()
+    assert not (tmp_path / "run").exists()
 
 
 def test_updates_that_are_not_finite_are_skipped_counted_and_end_the_run(tmp_path):

@@ -22,7 +22,7 @@ from cascade.deploy.play import Played
 from cascade.envs import InProcess, make
 from cascade.errors import CascadeError, SettingError
 from cascade.run import lesson
-from cascade.run.labelling import label, rare_rows, reward_function, summary_of, upto
+from cascade.run.labelling import label, rare_rows, reward_function, summary_of
 from cascade.run.results import Results
 from cascade.run.transfer import Outcome, Result, evaluation_seeds, score, transfer
 from cascade.specs import EpisodeKey
@@ -224,11 +224,11 @@ def test_what_is_not_finite_is_null_in_everything_that_is_written(tmp_path):
 
 def test_later_deployments_are_not_seen(tmp_path):
     store = random_store(tmp_path, TABLE, steps=40, deployments=3)
-    assert [one.index for one in upto(store, 1).deployments] == [0, 1]
-    assert upto(store, 1).rows < store.rows == upto(store, None).rows
+    assert [one.index for one in store.upto(1).deployments] == [0, 1]
+    assert store.upto(1).rows < store.rows == store.upto(2).rows
     with pytest.raises(CascadeError, match=r"deployment: got 7, but .* has \[0, 1, 2\]"):
-        upto(store, 7)
-    label(upto(store, 1), "some", lambda obs, info: np.ones(len(info["state"])))
+        store.upto(7)
+    label(store.upto(1), "some", lambda obs, info: np.ones(len(info["state"])))
     assert store.deployments[1].tasks == ["reward", "some"]
     assert store.deployments[2].tasks == ["reward"]
 

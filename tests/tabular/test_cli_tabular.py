@@ -1,4 +1,4 @@
-"""`cascade tabular`: the document on stdout, one line for what the user can mend."""
+"""`cascade tabular`: the document on stdout, one line for what the user can fix."""
 
 import json
 

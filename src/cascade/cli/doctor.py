@@ -1,4 +1,4 @@
-"""`cascade doctor`: what works here, and how to mend the rest."""
+"""`cascade doctor`: what works here, and how to fix the rest."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Doctor:
-    """Say what is installed, which worlds run, what computes and draws, and the command that mends what does not."""
+    """Say what is installed, which worlds run, what computes and draws, and the command that fixes what does not."""
 
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print one JSON document on stdout."""

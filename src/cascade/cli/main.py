@@ -1,4 +1,4 @@
-"""Parse, run the chosen command, and turn what the user can mend into one line."""
+"""Parse, run the chosen command, and turn what the user can fix into one line."""
 
 import inspect
 import os

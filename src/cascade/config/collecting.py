@@ -34,7 +34,7 @@ class DeployConfig:
     """How explorers are deployed."""
 
     steps: int = 200_000
-    """environment steps of one deployment, over all explorers: exactly as many are stored"""
+    """actions of one deployment, over all explorers: exactly as many are stored"""
     lanes: int = 16
     """environments stepped at once, over all explorers"""
     groups: int = 0

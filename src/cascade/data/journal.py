@@ -140,13 +140,14 @@ class Journal:
             if (folder.with_suffix("") / MANIFEST).exists():
                 remove(folder)
         for folder in sorted(self.path.glob("shard-*")):
-            if folder.name.endswith(".tmp"):
+            number, _, kind = folder.name.removeprefix("shard-").partition(".")
+            self._next = max(self._next, int(number) + 1)  # that of a torn one is not used again
+            if kind == "tmp":
                 remove(folder)
-            elif not folder.name.endswith(".torn"):
+            elif kind != "torn":
                 self._resume(folder)
 
     def _resume(self, folder: Path) -> None:
-        self._next = max(self._next, int(folder.name.removeprefix("shard-")) + 1)
         try:
             self._adopt(Shard.open(folder, self.spec))
         except Unusable as error:

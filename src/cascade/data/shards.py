@@ -58,7 +58,7 @@ def episode_rows(spec: EnvSpec, episode: Episode) -> dict[str, np.ndarray]:
         if found.dtype != dtype or found.shape != (rows, *shape):
             raise CascadeError(
                 f"{spec.name}: {name} of episode {tuple(episode.key)} is {found.dtype}{found.shape}, "
-                f"expected {dtype}{(rows, *shape)}: mend the environment's spec or what it returns"
+                f"expected {dtype}{(rows, *shape)}: fix the environment's spec or what it returns"
             )
     return arrays
 

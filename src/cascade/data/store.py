@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -177,6 +177,14 @@ class Store:
         for deployment in self.deployments:
             whole.update((deployment.path / MANIFEST).read_bytes())
         return whole.hexdigest()
+
+    def upto(self, deployment: int) -> Store:
+        """The store as it was after that deployment."""
+        kept = tuple(one for one in self.deployments if one.index <= deployment)
+        if not kept or kept[-1].index != deployment:
+            there = [one.index for one in self.deployments]
+            raise CascadeError(f"deployment: got {deployment}, but {self.path} has {there}")
+        return replace(self, deployments=kept)
 
     def fields(self) -> Fields:
         """What learning may read, over all deployments. Labels are not part of it."""

@@ -130,7 +130,7 @@ def check_rows(fields: Fields, config: SampleConfig) -> None:
     """There is at least one window, and rows can be counted in 32 bits."""
     if fields.rows < config.length:
         raise CascadeError(
-            f"sample.length: got {config.length}, but only {fields.rows} rows are stored; "
+            f"sample.length (or transfer.length): got {config.length}, but only {fields.rows} rows are stored; "
             "collect more, hold out less, or draw shorter sequences"
         )
     if fields.rows > MAX_ROWS:

@@ -248,7 +248,7 @@ class Fleet:
                 raise CascadeError(
                     f"{self._ledger.journal.spec.name}: {self._losses} runners were lost in a row without a finished "
                     f"episode between them; the last: {' '.join(str(error).split())[:400]}; finished episodes are "
-                    "kept: mend the cluster and run the same command again"
+                    "kept: fix the cluster and run the same command again"
                 ) from None
             return None
 

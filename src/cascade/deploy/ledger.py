@@ -74,12 +74,12 @@ class Ledger:
         return self._summary()
 
     def _give_up_past_limit(self, last: str) -> None:
-        """The limit is on the failures that this process saw, so that a mended environment can go on."""
+        """The limit is on the failures that this process saw, so that a fixed environment can go on."""
         if self._failures > self._limit:
             raise CascadeError(
                 f"{self.journal.spec.name}: {self._failures} environment failures in deployment "
                 f"{self.plan.deployment + 1}, more than deploy.max-failures, which is {self._limit}; the last, "
-                f"{last}; finished episodes are kept: mend the environment and run the same command again"
+                f"{last}; finished episodes are kept: fix the environment and run the same command again"
             )
 
     def _summary(self) -> Summary:

@@ -83,7 +83,7 @@ class Runner:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Errors that the user can mend, in the one class that travels between processes."""
+    """Errors that the user can fix, in the one class that travels between processes."""
     try:
         yield
     except CascadeError as error:

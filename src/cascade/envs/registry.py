@@ -73,7 +73,7 @@ def opened(config: EnvConfig) -> Iterator[Environment]:
     except CascadeError:
         raise
     except Exception as error:
-        raise CascadeError(f"env.id {config.id}: failed ({cause_of(error)}); mend the environment") from error
+        raise CascadeError(f"env.id {config.id}: failed ({cause_of(error)}); fix the environment") from error
 
 
 def spec_of(config: EnvConfig) -> EnvSpec:

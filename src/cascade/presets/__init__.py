@@ -3,8 +3,10 @@
 NAME is compact, NAME-paper has the paper's sizes. `smoke.smoke` shrinks any of them to seconds.
 """
 
+from difflib import get_close_matches
+
 from cascade.config import RunConfig
-from cascade.errors import SettingError
+from cascade.errors import SettingError, did_you_mean
 from cascade.presets import atari, crafter, dmc, minigrid
 
 PRESETS: dict[str, RunConfig] = minigrid.PRESETS | atari.PRESETS | crafter.PRESETS | dmc.PRESETS
@@ -13,5 +15,6 @@ PRESETS: dict[str, RunConfig] = minigrid.PRESETS | atari.PRESETS | crafter.PRESE
 def preset(name: str) -> RunConfig:
     """The settings of this name."""
     if name not in PRESETS:
-        raise SettingError("preset", name, f"one of {', '.join(PRESETS)}")
+        near = did_you_mean(get_close_matches(name, PRESETS))
+        raise SettingError("preset", name, f"one of {', '.join(PRESETS)}{near}")
     return PRESETS[name]

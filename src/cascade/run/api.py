@@ -109,6 +109,9 @@ class Run:
 
     def player(self, explorer: int = 0, seed: int | None = None, deployment: int | None = None) -> Player:
         """One explorer as a plain callable for a loop of your own: `action = player(obs, first=True)`."""
+        population = max(1, self.settings.population)
+        if not 0 <= explorer < population:
+            raise SettingError("explorer", explorer, f"from 0 to {population - 1}")
         learned = self.snapshot(seed, deployment)
         policy: Policy = RandomPolicy(self.spec.action)
         if learned.actors is not None:
@@ -229,14 +232,19 @@ def run(
         load_wandb()
     folder, watch = Folder(Path(out)), watch or Silent()
     keep_compiled_programs(watch.note)
+    spec = spec_of(config.env)
+    if not folder.exists:
+        try_out(config, spec, chosen, fresh=True)  # before there is a folder
     with folder.locked():
-        spec = spec_of(config.env)
         fresh = not folder.exists
-        if not fresh:
+        if fresh:
+            folder.refuse_remains()
+        else:
             folder.check(config, chosen, allow_changes)
+            if allow_changes:
+                try_out(config, spec, chosen, fresh=False)
+                refuse_misfits(folder, config, spec, groups(spec, chosen))
         if fresh or allow_changes:
-            try_out(config, spec, chosen, fresh)
-            refuse_misfits(folder, config, spec, groups(spec, chosen))
             folder.start(config, chosen, name, spec)
         about = {"preset": name, "method": config.method, "environment": spec.name}
         results = Results.open(folder.results, about)

@@ -1,4 +1,4 @@
-"""What works on this machine, and for everything that does not the command that mends it.
+"""What works on this machine, and for everything that does not the command that fixes it.
 
 Whatever may crash or hang is tried in a process of its own, all of them at once.
 """
@@ -69,7 +69,7 @@ class Finding:
     ok: bool
     found: str
     remedy: str = ""
-    """the command that mends it"""
+    """the command that fixes it"""
     base: bool = False
     """whether nothing runs without it"""
 
@@ -184,7 +184,7 @@ def world_finding(world: World, found: Mapping[str, Any]) -> Finding:
         return Finding("worlds", world.title, True, shown, base=world.base)
     error = str(found["error"])
     extra = SCHEMES[world.id.partition(":")[0]].extra
-    remedy = install(extra) if extra else "pip install --force-reinstall cascade-rl"
+    remedy = install(extra) if extra else "pip install --force-reinstall gymnasium minigrid"
     if gl.ADVICE in error or (world.title == "dmc:walker, image" and "extra" not in error):
         remedy = f"apt-get install {gl.PACKAGES}"
     return Finding(

@@ -57,7 +57,7 @@ def _check_data(folder: Folder, config: RunConfig, spec: EnvSpec, seed: int) -> 
 def _check_journal(folder: Folder, config: RunConfig, spec: EnvSpec, seed: int, journal: Path) -> None:
     """A deployment under way is finished as it was begun."""
     deployment = int(journal.stem.removeprefix("deploy-"))
-    begun = folder.read().config.initial if folder.exists else config.initial
+    begun = folder.read().config.initial
     if deployment == 0 and begun != config.initial:
         raise CascadeError(
             f"{journal}: was begun with initial {begun!r}, now {config.initial!r}; finish it as it was begun, or "

@@ -116,6 +116,15 @@ class Folder:
             self.path.mkdir(parents=True, exist_ok=True)
             write_json(self.about, document)
 
+    def refuse_remains(self) -> None:
+        """A new run does not take over what another left: without run.json nobody knows how that was made."""
+        for pattern in ("data/*/deploy-*", "checkpoints/*/*"):
+            for found in sorted(self.path.glob(pattern)):
+                raise CascadeError(
+                    f"{self.path}: holds {found.relative_to(self.path)}, but no run.json that says what it was made "
+                    "with; put run.json back, or choose another --out"
+                )
+
     def check(self, config: RunConfig, seeds: tuple[int, ...], allow: bool) -> None:
         """Refuse to go on with other settings than the run was started with, and show which."""
         started = self.read()

@@ -25,15 +25,7 @@ def copy(source: str, root: Path, spec: EnvSpec, seed: int) -> str:
     """Store every episode of `source` as deployment 0 of a new run; a line that a person should read, or nothing."""
     if source.startswith(MINARI):
         return _copy_minari(source, root, spec)
-    store = find(source, seed)
-    if (store.spec.observations, store.spec.action) != (spec.observations, spec.action):
-        raise SettingError(
-            "initial",
-            source,
-            f"data with the observations and actions of {spec.name}, not {store.spec.name}'s",
-        )
-    if missing := [task for task in spec.tasks if task not in store.tasks]:
-        raise SettingError("initial", source, f"data with labels for the task {missing[0]}")
+    store = fitting(source, spec, seed)
     journal = Journal(root, 0, spec)
     missing = [name for name, part in spec.info.items() if store.spec.info.get(name) != part]
     for episode in episodes(store, spec):
@@ -43,14 +35,14 @@ def copy(source: str, root: Path, spec: EnvSpec, seed: int) -> str:
 
 
 def check(source: str, spec: EnvSpec, seeds: Iterable[int]) -> None:
-    """An error if `source` has no data for one of the seeds, or none that can be read; nothing is written."""
+    """An error if `source` has no data for one of the seeds, or none that fit this world; nothing is written."""
     if source.startswith(MINARI):
         from cascade.data.minari import Dataset
 
-        Dataset.open(source.removeprefix(MINARI), spec)
+        next(Dataset.open(source.removeprefix(MINARI), spec).episodes(), None)
     elif source not in POLICIES:
         for seed in seeds:
-            find(source, seed)
+            fitting(source, spec, seed)
 
 
 def _copy_minari(source: str, root: Path, spec: EnvSpec) -> str:
@@ -64,6 +56,20 @@ def _copy_minari(source: str, root: Path, spec: EnvSpec) -> str:
     if not dataset.missing:
         return ""
     return f"minari {dataset.name} has no info {', '.join(dataset.missing)}: zeros are stored for it"
+
+
+def fitting(source: str, spec: EnvSpec, seed: int) -> Store:
+    """The store at a path, if its data are such as this world gives and takes."""
+    store = find(source, seed)
+    if (store.spec.observations, store.spec.action) != (spec.observations, spec.action):
+        raise SettingError(
+            "initial",
+            source,
+            f"data with the observations and actions of {spec.name}, not {store.spec.name}'s",
+        )
+    if missing := [task for task in spec.tasks if task not in store.tasks]:
+        raise SettingError("initial", source, f"data with labels for the task {missing[0]}")
+    return store
 
 
 def find(source: str, seed: int) -> Store:

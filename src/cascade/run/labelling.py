@@ -8,7 +8,6 @@ def near_goal(obs: dict[str, np.ndarray], info: dict[str, np.ndarray]) -> np.nda
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,17 +21,6 @@ from cascade.transfer.labels import Summary, summarise
 
 ROWS = 4096
 """Rows that a reward function is given at once."""
-
-
-def upto(store: Store, deployment: int | None) -> Store:
-    """The store as it was after `deployment`; whole for None."""
-    if deployment is None:
-        return store
-    kept = tuple(one for one in store.deployments if one.index <= deployment)
-    if not kept or kept[-1].index != deployment:
-        there = [one.index for one in store.deployments]
-        raise CascadeError(f"deployment: got {deployment}, but {store.path} has {there}")
-    return replace(store, deployments=kept)
 
 
 def reward_function(path: str) -> Judge:
@@ -55,7 +43,7 @@ def reward_function(path: str) -> Judge:
             )
         result = result.astype(np.float32)
         if not np.isfinite(result).all():
-            raise CascadeError(f"--reward {path}: returned a number that is not finite; mend the function")
+            raise CascadeError(f"--reward {path}: returned a number that is not finite; fix the function")
         return result
 
     return judge

@@ -1,7 +1,7 @@
 """Every value that training tells, into metrics.jsonl and TensorBoard; into Weights & Biases if asked for.
 
-A run that goes on after a kill repeats some steps: what was logged past the checkpoint is taken out first, so that
-every step is there once.
+A run that goes on after a kill repeats some steps: what metrics.jsonl had of them is taken out first, so that every
+step is there once. TensorBoard's files are only added to, and have such steps twice.
 """
 
 from __future__ import annotations

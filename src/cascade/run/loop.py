@@ -193,8 +193,11 @@ class Loop:
     def _data(self) -> Samplers:
         """Samplers over all data so far; made once for each deployment."""
         if self._samplers is None:
-            stores = [self.folder.store(seed) for seed in self.seeds]
+            # More lies there where the newest checkpoints were lost and an earlier one is gone on from.
+            stores = [self.folder.store(seed).upto(self.at.deployment) for seed in self.seeds]
             self._samplers = Samplers(stores, self.config, folded(self.keys, SAMPLES, self.at.deployment))
+            if self._samplers.reason.startswith("host"):
+                self.note_once(f"batches are read from files, which is slower: {self._samplers.reason}")
         return self._samplers
 
     def _let_go(self) -> None:

@@ -60,7 +60,7 @@ def measure(
     `note` is told what could not be drawn. When `stop` says so it is `Interrupted`, and to be begun again.
     """
     heed(stop, MEASURING)
-    store = folder.store(seed)
+    store = folder.store(seed).upto(deployment)
     found = stored_measures(store)
     if config.measure.levels:
         with jax.default_device(acting_device(store.spec, config.deploy)):
@@ -231,7 +231,7 @@ def _visits(
 ) -> tuple[np.ndarray, np.ndarray]:
     """How often each explorer stood where, and the way of its first episode in each level."""
     longest = max(len(episode) for episode in episodes) + 1
-    visits = np.zeros((population, levels, *cells), np.uint16)
+    visits = np.zeros((population, levels, *cells), np.uint32)
     paths = np.full((population, levels, longest, 2), -1, np.int16)
     for episode in episodes:
         explorer, level, again = episode.key

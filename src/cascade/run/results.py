@@ -85,7 +85,7 @@ class Results:
             self.records = [merged[key] for key in sorted(merged)]
 
     def add_phase(self, seeds: list[int], phase: str, deployment: int, steps: int, seconds: float) -> None:
-        """How long a phase took, over all processes that worked on it."""
+        """How long a phase took, over all processes that worked on it, each until its last save."""
         item = {"seeds": seeds, "phase": phase, "deployment": deployment, "steps": steps}
         with self._changing():
             same = [old for old in self.phases if all(old[name] == value for name, value in item.items())]

@@ -100,6 +100,7 @@ class Samplers:
 
     @property
     def reason(self) -> str:
+        """Where the batches come from, and why."""
         return self._each[0].reason
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ from cascade.envs.vectorise import LaneGroup
 from cascade.errors import disk_errors
 from cascade.explore.policy import PopulationPolicy
 from cascade.explore.saved import Behaviour
-from cascade.run.labelling import label, reward_function, summary_of, upto
+from cascade.run.labelling import label, reward_function, summary_of
 from cascade.run.lesson import Curves, Lesson, Progress, Report, skipped_updates
 from cascade.run.results import Record, plain, record
 from cascade.run.signals import Stop
@@ -150,7 +150,7 @@ def transfer(
     A task is the name of labels in the store, or `module:function` of stored observations and info, whose labels
     are then added to the store under that name.
     """
-    store = upto(store, deployment)
+    store = store if deployment is None else store.upto(deployment)
     judges = {task: reward_function(task) for task in tasks if ":" in task and task not in spec.tasks}
     for task, judge in judges.items():
         label(store, task, judge)

@@ -67,7 +67,7 @@ def summarise(task: str, pieces: Iterable[tuple[np.ndarray, np.ndarray, np.ndarr
         counts = ~np.asarray(is_first)
         values = np.asarray(labels, np.float64)[counts]
         if not np.isfinite(values).all():
-            raise CascadeError(f"labels of task {task!r}: some are not finite; mend them and add them again")
+            raise CascadeError(f"labels of task {task!r}: some are not finite; fix them and add them again")
         if len(values):
             minimum, maximum = min(minimum, values.min()), max(maximum, values.max())
         rows, nonzero = rows + len(values), nonzero + int(np.count_nonzero(values))
