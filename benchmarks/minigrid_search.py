@@ -23,8 +23,8 @@ import tyro
 
 from cascade.config import EnvConfig
 from cascade.envs import make
-from cascade.explore.saved import Behaviour
 from cascade.run.machine import describe
+from cascade.transfer.saved import Behaviour
 from cascade.types import Batch
 from cascade.world.model import WorldModel
 

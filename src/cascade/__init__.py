@@ -23,5 +23,5 @@ def __getattr__(name: str) -> Any:
     if name == "smoke":
         return importlib.import_module("cascade.presets.smoke").smoke
     if name == "load_policy":
-        return importlib.import_module("cascade.explore.saved").load_policy
+        return importlib.import_module("cascade.transfer.saved").load_policy
     raise AttributeError(f"module 'cascade' has no attribute {name!r}")

@@ -140,7 +140,7 @@ def test_greedy_takes_the_most_likely_action_of_the_same_belief(action):
     theirs, _ = sampled.act(sampled.initial(LANES), now, first[0], keys()[0])
     np.testing.assert_array_equal(mine.stoch, theirs.stoch)
     feature = jnp.concatenate([mine.deter, mine.stoch], -1).reshape(P, N, -1)
-    best = jax.vmap(lambda actor, x: actor.mode(x))(actors, feature).reshape(LANES, -1)
+    best = jax.vmap(lambda actor, x: actor.mode(actor.parameters(x)))(actors, feature).reshape(LANES, -1)
     expected = best.argmax(-1) if action == "discrete" else best
     np.testing.assert_allclose(chosen, expected, rtol=1e-5, atol=1e-6)
     draws = [sampled.act(sampled.initial(LANES), now, first[0], keys(seed)[0])[1] for seed in range(20)]

@@ -16,7 +16,6 @@ from gymnasium import spaces
 
 from cascade.config import EnvConfig, RunConfig
 from cascade.explore.actor import Actor
-from cascade.explore.saved import Behaviour
 from cascade.presets import preset
 from cascade.presets.smoke import smoke
 from cascade.run import state
@@ -25,6 +24,7 @@ from cascade.run.checkpoint import Checkpoints, named_leaves
 from cascade.run.folder import Folder
 from cascade.run.state import Position, State
 from cascade.specs import EnvSpec
+from cascade.transfer.saved import Behaviour
 from cascade.world.model import WorldModel
 from cascade.world.rssm import feature_size
 

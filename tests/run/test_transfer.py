@@ -25,7 +25,7 @@ from cascade.run import lesson
 from cascade.run.labelling import label, rare_rows, reward_function, summary_of
 from cascade.run.results import Results
 from cascade.run.transfer import Outcome, Result, evaluation_seeds, score, transfer
-from cascade.specs import EpisodeKey
+from cascade.specs import ActionSpec, EpisodeKey
 from cascade.transfer.labels import summarise
 from cascade.world.model import WorldModel
 
@@ -104,6 +104,34 @@ def test_a_bad_update_in_the_last_step_of_a_chunk_is_one(table, monkeypatch):
     calls.clear()
     with pytest.raises(CascadeError, match=f"to {FUNCTION}: 1 updates of the reward head"):
         transfer(world, store, tasks, replace(config, max_skipped=0), store.spec, 0, envs=InProcess)
+
+
+def test_looking_ahead_makes_a_policy_of_an_actor_that_knows_little(table):
+    """An actor of a few steps is nearly uniform; what it imagines of each action already tells good from bad."""
+    store, world, *_ = table
+    config, earned = configuration(), []
+    for draws in (0, 16):
+        settings = replace(config.transfer, behaviour_steps=8, lookahead=draws)
+        job = (["reward", FUNCTION], replace(config, transfer=settings), store.spec, 0)
+        outcome = transfer(world, store, *job, envs=InProcess)
+        earned.append([result.mean_return for result in outcome.results.values()])
+    for payoffs, alone, ahead in zip(
+        (make(EnvConfig(id=TABLE)).payoffs, np.arange(8) == GOAL), *earned, strict=True
+    ):
+        best = optimum(payoffs.astype(float))
+        assert ahead >= 0.95 * best
+        assert alone <= 0.9 * best
+
+
+def test_looking_ahead_is_for_discrete_actions(table):
+    store, world, *_ = table
+    config = configuration()
+    config = replace(config, transfer=replace(config.transfer, lookahead=8))
+    spec = replace(store.spec, action=ActionSpec("continuous", 2))
+    with pytest.raises(
+        SettingError, match=r"transfer.lookahead: got 8, expected 0: .* actions are continuous"
+    ):
+        transfer(world, store, ["reward"], config, spec, 0)
 
 
 def test_heads_know_rewarding_rows_from_others(table):

@@ -210,6 +210,10 @@ class TransferConfig:
     """actions after which such an episode is cut; else a policy that meets no end would be played for ever"""
     greedy: bool = False
     """take the most likely action when evaluated, rather than draw one"""
+    lookahead: int = 0
+    """trajectories that the policy imagines after each discrete action before it acts; 0: it acts by itself"""
+    lookahead_weight: float = 20.0
+    """nats that an imagined return of 1 is worth beside the actor's log-probabilities"""
 
     def __post_init__(self) -> None:
         counts = (
@@ -226,6 +230,9 @@ class TransferConfig:
         for name in ("batch", "length"):
             value = getattr(self, name)
             require(f"transfer.{name}", value, value >= 0, "0 (as in sample) or more")
+        require("transfer.lookahead", self.lookahead, self.lookahead >= 0, "0 (none) or more")
+        weight = self.lookahead_weight
+        require("transfer.lookahead-weight", weight, weight >= 0.0, "0 or more")
         ends = self.prioritize_ends
         require("transfer.prioritize-ends", ends, 0.0 <= ends <= 1.0, "a fraction from 0 to 1")
         self.reward.check("transfer.reward")

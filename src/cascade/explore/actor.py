@@ -54,17 +54,19 @@ class Actor(eqx.Module):
 
     def sample(self, feature: Float[Array, "*B F"], noise: Float[Array, "*B K"]) -> Float[Array, "*B A"]:
         """An action as the model reads it: one-hot with straight-through gradients, or reparameterised."""
-        parameters = self.parameters(feature)
+        return self.draw(self.parameters(feature), noise)
+
+    def draw(self, parameters: Float[Array, "*B K"], noise: Float[Array, "*B G"]) -> Float[Array, "*B A"]:
+        """An action of the distribution with these parameters."""
         if self.action.kind == "discrete":
             return one_hot_sample(parameters, noise[..., 0])
         return tanh_normal_sample(parameters, noise)
 
-    def mode(self, feature: Float[Array, "*B F"]) -> Float[Array, "*B A"]:
-        """The most likely action."""
-        parameters = self.parameters(feature)
+    def mode(self, parameters: Float[Array, "*B K"]) -> Float[Array, "*B A"]:
+        """The most likely action of the distribution with these parameters."""
         if self.action.kind == "discrete":
             return jax.nn.one_hot(parameters.argmax(-1), self.action.size)
-        return tanh_normal_sample(parameters, jnp.zeros((*feature.shape[:-1], self.action.size)))
+        return tanh_normal_sample(parameters, jnp.zeros((*parameters.shape[:-1], self.action.size)))
 
     def log_prob(
         self, feature: Float[Array, "*B F"], action: Float[Array, "*B A"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,19 @@ class Memory(NamedTuple):
     action: Float[Array, "L A"]
 
 
+@runtime_checkable
+class Advice(Protocol):
+    """What is thought over before acting, and added to the logits of each explorer's discrete actions; a pytree."""
+
+    def __call__(
+        self, world: WorldModel, actors: Actor, state: State, keys: Key[Array, "P n"]
+    ) -> Float[Array, "P n A"]:
+        """For n states [P, n, ...] of each explorer. What is drawn for a state depends on its own key alone."""
+
+
+THINKING = 0xAD71CE
+"""Folded into a lane's key: advice draws apart from belief and action."""
+
 Program = Callable[..., tuple[Memory, Shaped[Array, "L ..."]]]
 
 
@@ -36,16 +49,23 @@ class PopulationPolicy:
     """
 
     def __init__(
-        self, world: WorldModel, actors: Actor, greedy: bool = False, device: jax.Device | None = None
+        self,
+        world: WorldModel,
+        actors: Actor,
+        greedy: bool = False,
+        device: jax.Device | None = None,
+        advice: Advice | None = None,
     ):
-        """`actors` are stacked along P. A greedy policy takes the most likely action instead of drawing one.
+        """`actors`, and `advice` if there is any, are stacked along P. A greedy policy takes the most likely action
+        instead of drawing one.
 
         It acts where its weights are, or on `device`.
         """
         if device is not None:
-            world, actors = jax.device_put((world, actors), device)
+            world, actors, advice = jax.device_put((world, actors, advice), device)
         self._world = cast(world, world.config.precision)
-        self._weights, self._structure = jax.tree.flatten((self._world, cast(actors, actors.precision)))
+        models = (self._world, cast(actors, actors.precision), advice)
+        self._weights, self._structure = jax.tree.flatten(models)
         self._greedy, self._act = greedy, _program(self._structure, greedy)
 
     def initial(self, lanes: int) -> Memory:
@@ -66,14 +86,14 @@ class PopulationPolicy:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copied to another process as plain arrays, wherever they lie here."""
-        world, actors = jax.tree.unflatten(self._structure, jax.device_get(self._weights))
-        return _arrived, (world, actors, self._greedy)
+        models = jax.tree.unflatten(self._structure, jax.device_get(self._weights))
+        return _arrived, (*models, self._greedy)
 
 
-def _arrived(world: WorldModel, actors: Actor, greedy: bool) -> PopulationPolicy:
+def _arrived(world: WorldModel, actors: Actor, advice: Advice | None, greedy: bool) -> PopulationPolicy:
     """The policy on this process's device."""
-    world, actors = jax.tree.map(jnp.asarray, (world, actors))
-    return PopulationPolicy(world, actors, greedy)
+    world, actors, advice = jax.tree.map(jnp.asarray, (world, actors, advice))
+    return PopulationPolicy(world, actors, greedy, advice=advice)
 
 
 @cache
@@ -82,8 +102,8 @@ def _program(structure: Any, greedy: bool) -> Program:
 
     @jax.jit
     def program(weights: list[Array], *args: Any) -> tuple[Memory, Array]:
-        world, actors = jax.tree.unflatten(structure, weights)
-        return _act(world, actors, greedy, *args)
+        world, actors, advice = jax.tree.unflatten(structure, weights)
+        return _act(world, actors, advice, greedy, *args)
 
     return program
 
@@ -91,6 +111,7 @@ def _program(structure: Any, greedy: bool) -> Program:
 def _act(
     world: WorldModel,
     actors: Actor,
+    advice: Advice | None,
     greedy: bool,
     memory: Memory,
     obs: dict[str, Shaped[Array, "L ..."]],
@@ -106,12 +127,16 @@ def _act(
     )  # its own z is never computed
     state, _ = world.rssm.correct(moved.deter, world.encoder(obs), noise)
     population = jax.tree.leaves(actors)[0].shape[0]
-    feature = state.feature.reshape(population, -1, state.feature.shape[-1])
+    own = jax.tree.map(lambda x: x.reshape(population, -1, x.shape[-1]), state)
+    parameters = jax.vmap(lambda actor, x: actor.parameters(x))(actors, own.feature)
+    if advice is not None:
+        thinking = jax.vmap(lambda key: jax.random.fold_in(key, THINKING))(keys)
+        parameters = parameters + advice(world, actors, own, thinking.reshape(population, -1))
     if greedy:
-        action = jax.vmap(lambda actor, x: actor.mode(x))(actors, feature)
+        action = actors.mode(parameters)
     else:
-        draws = jax.vmap(actors.noise)(for_action).reshape(*feature.shape[:2], -1)
-        action = jax.vmap(lambda actor, x, draw: actor.sample(x, draw))(actors, feature, draws)
+        draws = jax.vmap(actors.noise)(for_action).reshape(*parameters.shape[:2], -1)
+        action = actors.draw(parameters, draws)
     action = action.reshape(-1, action.shape[-1])
     stored = action.argmax(-1).astype(jnp.int32) if world.action.kind == "discrete" else action
     return Memory(state.deter, state.stoch, action), stored

@@ -14,7 +14,6 @@ import numpy as np
 from cascade.config import RunConfig
 from cascade.deploy.rollout import film, rollout, stage
 from cascade.errors import CascadeError, disk_errors
-from cascade.explore.saved import Behaviour
 from cascade.report import films, predictions
 from cascade.run.api import Run
 from cascade.run.generate import behaviour_folder
@@ -22,6 +21,7 @@ from cascade.run.look import first_rows, look
 from cascade.run.measure import held_out_episodes, held_out_starts
 from cascade.run.transfer import evaluation_seeds
 from cascade.specs import Episode
+from cascade.transfer.saved import Behaviour
 
 Format = Literal["gif", "mp4"]
 FPS = 12

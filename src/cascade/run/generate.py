@@ -29,12 +29,12 @@ from cascade.deploy import Plan, Progress, RandomPolicy, collect, vectorise
 from cascade.envs import Vectoriser
 from cascade.errors import CascadeError, SettingError, disk_errors
 from cascade.explore.policy import Memory, PopulationPolicy
-from cascade.explore.saved import SETTINGS, Behaviour
 from cascade.run.api import Run
 from cascade.run.places import whole
 from cascade.run.signals import Interrupted
 from cascade.run.transfer import evaluate
 from cascade.specs import ActionSpec
+from cascade.transfer.saved import SETTINGS, Behaviour
 from cascade.types import Policy
 
 Kind = Literal["random", "medium", "expert"]

@@ -25,9 +25,8 @@ from cascade.deploy.game import NONE
 from cascade.deploy.play import Judge, Played, play
 from cascade.envs import Vectoriser
 from cascade.envs.vectorise import LaneGroup
-from cascade.errors import disk_errors
+from cascade.errors import SettingError, disk_errors
 from cascade.explore.policy import PopulationPolicy
-from cascade.explore.saved import Behaviour
 from cascade.run.labelling import label, reward_function, summary_of
 from cascade.run.lesson import Curves, Lesson, Progress, Report, skipped_updates
 from cascade.run.results import Record, plain, record
@@ -35,6 +34,8 @@ from cascade.run.signals import Stop
 from cascade.run.train import acting_device
 from cascade.specs import EnvSpec
 from cascade.transfer.labels import Summary
+from cascade.transfer.lookahead import Lookahead
+from cascade.transfer.saved import Behaviour
 from cascade.types import Policy
 from cascade.world.model import WorldModel
 
@@ -150,6 +151,10 @@ def transfer(
     A task is the name of labels in the store, or `module:function` of stored observations and info, whose labels
     are then added to the store under that name.
     """
+    if config.transfer.lookahead and spec.action.kind != "discrete":
+        raise SettingError(
+            "transfer.lookahead", config.transfer.lookahead, f"0: {spec.name}'s actions are continuous"
+        )
     store = store if deployment is None else store.upto(deployment)
     judges = {task: reward_function(task) for task in tasks if ":" in task and task not in spec.tasks}
     for task, judge in judges.items():
@@ -216,6 +221,9 @@ def _learn_and_play(
     if outcome.interrupted:
         return
     greedy, actors = lesson.config.transfer.greedy, behaviours.agents.actor.model
+    ahead = (
+        Lookahead.of(behaviours, heads, lesson.config.transfer) if lesson.config.transfer.lookahead else None
+    )
     skipped = skipped_updates(heads) | skipped_updates(behaviours)
     for index, task in enumerate(lesson.tasks):
         result = outcome.results[task]
@@ -223,11 +231,11 @@ def _learn_and_play(
         result.skipped = sum(counts[index] for counts in skipped.values())
         result.reward_head = {name: values[index] for name, values in errors.items()}
         result.curves = _curves(reward_curves, curves, index)
-        actor = jax.tree.map(lambda x, i=index: x[i], actors)
-        outcome.behaviours[task] = Behaviour(lesson.world, actor, lesson.spec, task, greedy)
+        actor, look = jax.tree.map(lambda x, i=index: x[i], (actors, ahead))
+        outcome.behaviours[task] = Behaviour(lesson.world, actor, lesson.spec, task, greedy, look)
     progress(Progress("evaluate", 0, lesson.config.transfer.episodes, {}))
-    device = acting_device(lesson.spec, lesson.config.deploy)
-    policy = PopulationPolicy(lesson.world, actors, greedy, device)
+    device = jax.devices()[0] if ahead else acting_device(lesson.spec, lesson.config.deploy)
+    policy = PopulationPolicy(lesson.world, actors, greedy, device, ahead)
     with _timed(outcome, "evaluate"), jax.default_device(device):
         played = evaluate(policy, lesson.config, len(lesson.tasks), lesson.key(5), judges, stop, envs)
     outcome.interrupted = stop()

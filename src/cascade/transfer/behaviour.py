@@ -66,10 +66,13 @@ def rewards(
     earned = (reach(discount, alive) * reward).sum(0)
     metrics = {"imagined_reward": earned.mean(-1) * heads.unit}
     size = jax.vmap(lambda one, values: one.update(values))(size, earned)
-    if config.normalize == "running":
-        divisor = jnp.maximum(size.rms, SMALLEST)
-        reward = reward / jnp.broadcast_to(divisor[:, None], reward.shape)
+    reward = reward / jnp.broadcast_to(divisor(size, config)[:, None], reward.shape)
     return reward, discount, (size, metrics)
+
+
+def divisor(size: RunningScale, config: TransferConfig) -> Float[Array, " P"]:
+    """What rewards, in units of their labels, are divided by."""
+    return jnp.maximum(size.rms, SMALLEST) if config.normalize == "running" else jnp.ones_like(size.mean)
 
 
 def step(

@@ -46,6 +46,29 @@ class RewardHead(eqx.Module):
         return out[..., 0], out[..., 1]
 
 
+class FrozenHeads(eqx.Module):
+    """Trained heads of P tasks, as imagination reads them; of one task where P is vmapped away."""
+
+    head: RewardHead
+    excess: Float[Array, "*P"]  # log of how many times too large the odds of a reward are
+    final: Bool[Array, "*P"]  # whether every reward of the task ends its episode
+
+    def __call__(self, feature: Float[Array, "P *N F"]) -> tuple[Float[Array, "P *N"], Float[Array, "P *N"]]:
+        """Each task's reward of its own states, in units of its labels; how likely life goes on after it.
+
+        The second is 1 unless all rewards of the task are final. Then a world model that does not know an end for one
+        still cannot imagine that it is earned twice.
+        """
+        found: tuple[Array, Array] = jax.vmap(lambda task, x: task.one(x))(self, feature)
+        return found
+
+    def one(self, feature: Float[Array, "*N F"]) -> tuple[Float[Array, "*N"], Float[Array, "*N"]]:
+        """The same of a single task."""
+        logit, value = self.head.parts(feature)
+        chance = jax.nn.sigmoid(logit - self.excess)
+        return chance * value, 1.0 - jnp.where(self.final, chance, 0.0)
+
+
 class RewardHeads(eqx.Module):
     """A head for each of P tasks, the unit that its rewards are learned in, where and how often they are met.
 
@@ -66,22 +89,14 @@ class RewardHeads(eqx.Module):
         drawn = self.rewarding / jnp.maximum(self.rows, 1.0)
         return _logit(jnp.where(self.rows > 0, drawn, self.share)) - _logit(self.share)
 
+    @property
+    def frozen(self) -> FrozenHeads:
+        """Without what only training needs."""
+        return FrozenHeads(self.learner.model, self.excess, self.final)
+
     def __call__(self, feature: Float[Array, "P *N F"]) -> tuple[Float[Array, "P *N"], Float[Array, "P *N"]]:
-        """Each task's reward of its own states, in units of its labels; how likely life goes on after it.
-
-        The second is 1 unless all rewards of the task are final. Then a world model that does not know an end for one
-        still cannot imagine that it is earned twice.
-        """
-
-        def one(
-            head: RewardHead, excess: Float[Array, ""], final: Bool[Array, ""], x: Float[Array, "*N F"]
-        ) -> tuple[Float[Array, "*N"], Float[Array, "*N"]]:
-            logit, value = head.parts(x)
-            chance = jax.nn.sigmoid(logit - excess)
-            return chance * value, 1.0 - jnp.where(final, chance, 0.0)
-
-        rewards: tuple[Array, Array] = jax.vmap(one)(self.learner.model, self.excess, self.final, feature)
-        return rewards
+        """What the heads say as they are now."""
+        return self.frozen(feature)
 
 
 def _logit(share: Float[Array, "*P"]) -> Float[Array, "*P"]:

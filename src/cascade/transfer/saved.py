@@ -22,27 +22,31 @@ from cascade.explore.actor import Actor
 from cascade.explore.player import Player
 from cascade.explore.policy import PopulationPolicy
 from cascade.specs import ActionSpec, EnvSpec, ObservationSpec
+from cascade.transfer import lookahead
+from cascade.transfer.lookahead import Lookahead
 from cascade.world.model import WorldModel
 from cascade.world.rssm import feature_size
 
-FORMAT = 1
+FORMAT, WITH_LOOKAHEAD = 1, 2
 SETTINGS, WEIGHTS = "behaviour.json", "weights.npz"
 """The weights as they were called before they had their checksum in the name; such folders are still read."""
 
 
 @dataclass(frozen=True, eq=False)
 class Behaviour:
-    """What acts: a world model, for its belief, and one actor (no P axis)."""
+    """What acts: a world model, for its belief, one actor, and what it looks ahead with, if it does (no P axis)."""
 
     world: WorldModel
     actor: Actor
     spec: EnvSpec
     task: str
     greedy: bool = False
+    lookahead: Lookahead | None = None
 
     def policy(self) -> PopulationPolicy:
         """For many lanes at once."""
-        return PopulationPolicy(self.world, jax.tree.map(lambda x: x[None], self.actor), self.greedy)
+        actors, advice = jax.tree.map(lambda x: x[None], (self.actor, self.lookahead))
+        return PopulationPolicy(self.world, actors, self.greedy, advice=advice)
 
     def player(self, seed: int = 0) -> Player:
         """For one environment, in a plain loop."""
@@ -53,11 +57,11 @@ class Behaviour:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         written, settings = folder / "new.npz", folder / f"new-{SETTINGS}"
-        np.savez(written, allow_pickle=False, **_named((self.world, self.actor)))
+        np.savez(written, allow_pickle=False, **_named(_models(self.world, self.actor, self.lookahead)))
         digest = checksum(written)
         weights = written.replace(folder / f"weights-{digest}.npz")
         document = {
-            "format": FORMAT,
+            "format": WITH_LOOKAHEAD if self.lookahead else FORMAT,
             "task": self.task,
             "greedy": self.greedy,
             "environment": {
@@ -73,6 +77,8 @@ class Behaviour:
             "weights": weights.name,
             "checksum": digest,
         }
+        if self.lookahead:
+            document["lookahead"] = lookahead.settings(self.lookahead.config)
         settings.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         settings.replace(folder / SETTINGS)
         for old in folder.glob("weights*.npz"):
@@ -98,6 +104,11 @@ def load_policy(folder: Path | str, seed: int = 0) -> Player:
     return Behaviour.load(folder).player(seed)
 
 
+def _models(world: WorldModel, actor: Actor, look: Lookahead | None) -> tuple[Any, ...]:
+    """What has arrays; without a lookahead they are named as before there was one."""
+    return (world, actor) if look is None else (world, actor, look)
+
+
 def _named(tree: Any) -> dict[str, Any]:
     """Every array by its place in the models."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
@@ -116,8 +127,8 @@ def checksum(path: Path) -> str:
 def _read(folder: Path) -> Behaviour:
     """What the settings describe, with the weights that they name."""
     document = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-    if document["format"] != FORMAT:
-        raise ValueError(f"format {document['format']}, expected {FORMAT}")
+    if document["format"] not in (FORMAT, WITH_LOOKAHEAD):
+        raise ValueError(f"format {document['format']}, expected {FORMAT} or {WITH_LOOKAHEAD}")
     weights = folder / document.get("weights", WEIGHTS)
     if document["checksum"] != checksum(weights):
         raise ValueError(f"{weights.name} is not the file that was saved")
@@ -135,15 +146,17 @@ def _build(document: Mapping[str, Any], weights: Path) -> Behaviour:
     settings = dict(document["world"])
     config = WorldConfig(**settings | {"optimizer": OptimizerConfig(**settings["optimizer"])})
     agent = ActorCriticConfig(**document["actor"])
+    ahead = lookahead.restored(document["lookahead"]) if "lookahead" in document else None
 
-    def create(key: jax.Array) -> tuple[WorldModel, Actor]:
+    def create(key: jax.Array) -> tuple[Any, ...]:
         actor = Actor(feature_size(config), spec.action, agent, config.precision, key=key)
-        return WorldModel(spec, config, key=key), actor
+        look = None if ahead is None else Lookahead.blank(config, ahead, key=key)
+        return _models(WorldModel(spec, config, key=key), actor, look)
 
     shapes, structure = jax.tree_util.tree_flatten_with_path(jax.eval_shape(create, jax.random.key(0)))
     with np.load(weights, allow_pickle=False) as stored:
         leaves = [jax.numpy.asarray(stored[_name(path)]) for path, _ in shapes]
     if [(x.shape, x.dtype) for x in leaves] != [(x.shape, x.dtype) for _, x in shapes]:
         raise ValueError(f"{weights.name} does not fit the settings beside it")
-    world, actor = jax.tree.unflatten(structure, leaves)
-    return Behaviour(world, actor, spec, document["task"], document["greedy"])
+    world, actor, *look = jax.tree.unflatten(structure, leaves)
+    return Behaviour(world, actor, spec, document["task"], document["greedy"], *look)

@@ -18,8 +18,8 @@ from cascade.envs import make
 from cascade.errors import CascadeError
 from cascade.explore.actor import Actor
 from cascade.explore.player import Player
-from cascade.explore.saved import Behaviour, checksum
 from cascade.specs import ActionSpec, ObservationSpec
+from cascade.transfer.saved import Behaviour, checksum
 from cascade.world.model import WorldModel
 from cascade.world.rssm import feature_size
 
@@ -166,7 +166,7 @@ def test_what_is_replaced_while_it_is_read_is_the_new_one(saved, tmp_path, monke
         other.save(folder)
         return checksum(path)
 
-    monkeypatch.setattr("cascade.explore.saved.checksum", meanwhile)
+    monkeypatch.setattr("cascade.transfer.saved.checksum", meanwhile)
     assert arrays(Behaviour.load(folder)) == arrays(other)
 
 

@@ -1,0 +1,111 @@
+"""A policy that looks ahead: before it acts it imagines what would come of each action, judged as in its training.
+
+For each action some trajectories are imagined that begin with it and go on as the actor would. The mean of their
+λ-returns is Q(s, a), and the action is drawn from
+
+    π'(a | s)  ∝  π(a | s) exp(w Q(s, a)),
+
+which of all policies has the largest w E[Q] - KL(π' | π): it gains what it can without going far from the actor.
+Returns are those that the behaviour learned from, of rewards in units of what imagined trajectories earn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key, PRNGKeyArray
+
+from cascade.config import ActorCriticConfig, TransferConfig, WorldConfig
+from cascade.explore.actor import Actor, Critic
+from cascade.explore.imagine import Starts, imagine
+from cascade.explore.returns import lambda_returns
+from cascade.transfer import behaviour
+from cascade.transfer.behaviour import Behaviours
+from cascade.transfer.reward_head import FrozenHeads, RewardHead, RewardHeads
+from cascade.world.model import WorldModel
+from cascade.world.rssm import State, feature_size
+
+OWN = ("lookahead", "lookahead_weight", "reward_layers", "reward_units")
+AGENT = ("layers", "units", "horizon", "discount", "trace")
+"""The settings of a transfer, and of its agent, that decide what a lookahead does."""
+
+
+class Lookahead(eqx.Module):
+    """What judges the imagined futures of P tasks; of one task where P is vmapped away."""
+
+    critic: Critic
+    heads: FrozenHeads
+    unit: Float[Array, "*P"]  # what a reward is divided by
+    config: TransferConfig = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, behaviours: Behaviours, heads: RewardHeads, config: TransferConfig) -> Lookahead:
+        """The critics and reward heads that the behaviours were trained with."""
+        unit = behaviour.divisor(behaviours.size, config)
+        return cls(behaviours.agents.critic.model, heads.frozen, unit, restored(settings(config)))
+
+    @classmethod
+    def blank(cls, world: WorldConfig, config: TransferConfig, *, key: PRNGKeyArray) -> Lookahead:
+        """One of a single task that knows nothing, for its arrays' shapes."""
+        critic = Critic(feature_size(world), config.agent, world.precision, key=key)
+        head = FrozenHeads(RewardHead(world, config, key=key), jnp.zeros(()), jnp.zeros((), bool))
+        return cls(critic, head, jnp.ones(()), config)
+
+    def __call__(
+        self, world: WorldModel, actors: Actor, state: State, keys: Key[Array, "P n"]
+    ) -> Float[Array, "P n A"]:
+        """w Q(s, a) of every action in n states [P, n, ...] of each task; a state draws from its own key."""
+
+        def one(look: Lookahead, actor: Actor, states: State, keys: Key[Array, " n"]) -> Float[Array, "n A"]:
+            return jax.vmap(lambda state, key: look.values(world, actor, state, key))(states, keys)
+
+        return self.config.lookahead_weight * jax.vmap(one)(self, actors, state, keys)
+
+    def values(self, world: WorldModel, actor: Actor, state: State, key: PRNGKeyArray) -> Float[Array, " A"]:
+        """Q(s, a) of one state. All actions meet the same draws, so that chance does not tell them apart."""
+        first, later = jax.random.split(key)
+        count = self.config.lookahead
+        noise = world.rssm.noise(first, count)
+
+        def value(action: Float[Array, " A"]) -> Float[Array, ""]:
+            here, taken = jax.tree.map(lambda x: jnp.broadcast_to(x, (count, *x.shape)), (state, action))
+            return self.returns(world, actor, world.rssm.imagine(here, taken, noise), later).mean()
+
+        return jax.vmap(value)(jnp.eye(actor.action.size, dtype=state.deter.dtype))
+
+    def returns(
+        self, world: WorldModel, actor: Actor, arrived: State, key: PRNGKeyArray
+    ) -> Float[Array, " N"]:
+        """λ-returns of the step that led to the states `arrived` [N, ...], over the behaviour's own horizon.
+
+        state      s1 = arrived   s2   ...   sH
+        reward     r1             r2   ...   rH        of arriving there
+        discount   c1             c2   ...   cH        of going on from there
+        """
+        agent = self.config.agent
+        rest = replace(agent, horizon=max(1, agent.horizon - 1))
+        starts = Starts(arrived, jnp.ones(arrived.deter.shape[:1]))
+        imagined = imagine(world, jax.tree.map(lambda x: x[None], actor), starts, key[None], rest)
+        feature = jnp.concatenate([imagined.feature, imagined.final.feature[None]])[:, 0]
+        first = agent.discount * world.continues(arrived.feature)
+        reward, going = self.heads.one(feature)
+        discount = going * jnp.concatenate([first[None], imagined.discount[:, 0]])
+        value = self.critic(feature)
+        values = jnp.concatenate([value[:1], value])  # in the first place that of s0, which nothing reads
+        return lambda_returns(reward / self.unit, discount, values, agent.trace)[0]
+
+
+def settings(config: TransferConfig) -> dict[str, Any]:
+    """What decides how a lookahead is made and what it does, as a plain document."""
+    whole = asdict(config)
+    return {name: whole[name] for name in OWN} | {"agent": {name: whole["agent"][name] for name in AGENT}}
+
+
+def restored(document: Mapping[str, Any]) -> TransferConfig:
+    """The settings that `settings` wrote; the others, which play no part, at their defaults."""
+    return TransferConfig(**dict(document) | {"agent": ActorCriticConfig(**document["agent"])})
