@@ -1,4 +1,4 @@
-"""One short run of each pixel family's small preset on an accelerator: speeds, learning curves and filmstrips.
+"""One short run of each pixel family's small preset on an accelerator: learning curves and filmstrips.
 
     python benchmarks/short_runs.py --out results/short_runs.json --films docs/assets
 
@@ -103,15 +103,9 @@ def strip(films: np.ndarray) -> np.ndarray:
 
 
 def entry(folder: Folder, config: RunConfig) -> dict[str, Any]:
-    """Speeds, curves and measures of a run."""
+    """Curves and measures of a run."""
     results = Results.open(folder.results)
     lines = [json.loads(line) for line in folder.metrics.read_text(encoding="utf-8").splitlines()]
-    rates = {}
-    for phase, name in (("model", "world_ms"), ("explore", "explorers_ms")):
-        # From the first logged moment on: compilation is before it.
-        own = [line for line in lines if line["phase"] == phase]
-        seconds, steps = own[-1]["time"] - own[0]["time"], own[-1]["step"] - own[0]["step"]
-        rates[name] = round(1e3 * seconds / steps, 2) if steps else None
     seconds = {phase["phase"]: phase["seconds"] for phase in results.phases}
     explored = [line for line in lines if line["phase"] == "explore"][-1]["values"]
     return {
@@ -120,8 +114,6 @@ def entry(folder: Folder, config: RunConfig) -> dict[str, Any]:
         "deployed_steps": config.deploy.steps,
         "model_steps": config.model_steps,
         "explorer_steps": config.explorer_steps,
-        "deployed_steps_per_s": round(config.deploy.steps / seconds["deploy"], 1),
-        **rates,
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
         "world": curve(lines, "model", ("loss", "kl", "ensemble/loss")),
         "explorers": curve(lines, "explore", ("information_gain", "diversity", "entropy")),
@@ -138,7 +130,6 @@ def main(args: Args) -> None:
     result: dict[str, Any] = {
         "command": "python benchmarks/short_runs.py --out results/short_runs.json --films docs/assets",
         "machine": describe(),
-        "workers": args.workers,
         "runs": {name: found for name, found in before.items() if name in LENGTHS},
     }
     args.films.mkdir(parents=True, exist_ok=True)
@@ -152,8 +143,7 @@ def main(args: Args) -> None:
         found = result["runs"][name]
         loss = found["world"]["loss"]
         print(
-            f"{name}: {time.perf_counter() - began:.0f} s, {found['deployed_steps_per_s']} steps/s, world "
-            f"{found['world_ms']} ms, explorers {found['explorers_ms']} ms, loss {loss[0]:.1f} to {loss[-1]:.1f}, "
+            f"{name}: {time.perf_counter() - began:.0f} s, loss {loss[0]:.1f} to {loss[-1]:.1f}, "
             f"{found['seconds']}, deployed distance {found['measures'].get('deployed_distance')}",
             flush=True,
         )

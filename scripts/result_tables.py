@@ -31,22 +31,21 @@ def demo_table(document: dict[str, Any]) -> str:
 
 
 def short_runs_table(document: dict[str, Any]) -> str:
-    """Speeds and curves of the short runs."""
+    """Lengths and curves of the short runs."""
     lines = [
         where(document["machine"]),
         "",
-        f"| preset | deployed steps/s, {document['workers']} workers | world model, ms | explorers, ms "
-        "| loss of the world model | information gain | distance between deployed explorers |",
-        "|---|---:|---:|---:|---|---|---:|",
+        "| preset | steps deployed; of the model; of the explorers | loss of the world model | on held-out episodes "
+        "| information gain | distance between deployed explorers |",
+        "|---|---|---|---:|---|---:|",
     ]
     for name, found in document["runs"].items():
         loss, gain = found["world"]["loss"], found["explorers"]["information_gain"]
         cells = (
             f"`{name}`",
-            f"{found['deployed_steps_per_s']:,.0f} ({found['deployed_steps']:,} steps)",
-            f"{found['world_ms']:.2f}",
-            f"{found['explorers_ms']:.2f}",
+            f"{found['deployed_steps']:,}; {found['model_steps']:,}; {found['explorer_steps']:,}",
             f"{loss[0]:.0f} to {loss[-1]:.1f}",
+            f"{found['measures']['held_out_loss']:.1f}",
             f"{1e3 * gain[0]:.2f} to {1e3 * gain[-1]:.2f} x 10^-3",
             f"{found['measures']['deployed_distance']:.2f}",
         )

@@ -52,6 +52,7 @@ TABLES: dict[str, dict[str, Table]] = {
         "results/fourrooms_whole.json": results.whole_table,
         "results/fourrooms_short.json": results.deployments_table,
         "results/fourrooms_small.json": results.deployments_table,
+        "results/multiroom_small.json": results.deployments_table,
     },
 }
 """Which records are shown on which page, and how."""
