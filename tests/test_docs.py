@@ -150,6 +150,12 @@ def last_coverage(record):
     return {name: 100 * sum(values) / len(values) for name, values in last.items()}
 
 
+def successes(record, method):
+    """Zero-shot success of every seed after the last deployment, in per cent."""
+    found = json.loads((ROOT / f"results/{record}.json").read_text())["runs"][method]["metrics"]
+    return [round(100 * values[-1]) for values in found["success@reward"].values()]
+
+
 def test_readme_quotes_the_measurements():
     """Every row of the table under Status, and what is said of FourRooms, are those of their records."""
     readme = re.sub(r"\s+", " ", PAGES["README.md"])
@@ -163,6 +169,13 @@ def test_readme_quotes_the_measurements():
     means = last_coverage("fourrooms")
     for ahead, behind in (("cascade", "pp2e"), ("pp2e", "p2e"), ("p2e", "random")):
         assert f"({means[ahead] - means[behind]:.1f} points)" in readme
+    means = last_coverage("multiroom")
+    for behind in ("pp2e", "p2e"):
+        assert f"({means['cascade'] - means[behind]:.1f} points)" in readme
+    cascade, pp2e, p2e = (successes("multiroom", method) for method in ("cascade", "pp2e", "p2e"))
+    assert f"in every seed ({cascade[0]}, {cascade[1]} and {cascade[2]} %)" in readme
+    assert "({}, {}, {} % and {}, {}, {} %)".format(*pp2e, *p2e) in readme
+    assert f"in {sum(cascade) / 3:.0f} % of new levels" in readme
     gain = json.loads((ROOT / "results/minigrid_diversity.json").read_text())["visit_variation"]
     low, high = gain["interval"]
     assert f"+{gain['mean_gain']:.3f} total variation, 95 % interval {low:.3f} to {high:.3f}" in readme
