@@ -15,10 +15,12 @@ import pytest
 import tyro
 
 from cascade.cli import main
-from cascade.cli.main import COMMANDS
+from cascade.cli.main import COMMANDS, parse
 from cascade.cli.output import say
 from cascade.cli.progress import Quiet
+from cascade.cli.refusals import BadWords
 from cascade.cli.tables import by_deployment
+from cascade.errors import CascadeError
 from cascade.run.signals import Interrupted
 
 PACKAGE = Path(__file__).parents[1] / "src" / "cascade"
@@ -202,6 +204,23 @@ def test_modules_beside_the_caller_are_found_by_the_installed_command(tmp_path):
     found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert found.returncode == 2
     assert "module 'beside' has no attribute 'absent'" in " ".join(found.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "off"),
+    [
+        ("--ensemble.beside false", "--ensemble.beside", "--ensemble.no-beside"),
+        ("--world.no-layer-norm=True", "--world.layer-norm", "--world.no-layer-norm"),
+        ("--smoke true", "--smoke", "--no-smoke"),
+    ],
+)
+def test_settings_that_are_on_or_off_take_no_value_and_say_so(words, name, off):
+    with pytest.raises(
+        BadWords, match=rf"^{name} takes no value, got \w+; write {name} for true, {off} for false"
+    ):
+        parse(["run", "demo", *words.split()])
+    with pytest.raises(CascadeError, match="true is no setting of"):
+        parse(["run", "demo", "--out", "x", "true"])
 
 
 AWKWARD = "runs/[/x] [bold]b :smile: " + "long " * 40 + "end"

@@ -109,8 +109,19 @@ def _read(kind: Any, args: Sequence[str], default: Any = None, usage: str = "") 
     )
     if unknown:
         word = unknown[0].partition("=")[0]
-        raise UnknownSetting(word, prog, _near(word, list(_names(asdict(command)))))
+        raise _switch(word, args) or UnknownSetting(word, prog, _near(word, list(_names(asdict(command)))))
     return command
+
+
+def _switch(word: str, args: Sequence[str]) -> BadWords | None:
+    """What to write instead of `--a.b true`: settings that are on or off take no value. None for other words."""
+    plain = ["", *(part for arg in args for part in arg.split("="))]
+    name = plain[plain.index(word) - 1].replace(".no-", ".").replace("--no-", "--") if word in plain else ""
+    if word.lower() not in ("true", "false") or not name.startswith("--"):
+        return None
+    group, _, last = name.rpartition(".")
+    off = f"{group}.no-{last}" if group else f"--no-{last.removeprefix('--')}"
+    return BadWords(f"{name} takes no value, got {word}; write {name} for true, {off} for false")
 
 
 def _names(document: Mapping[str, Any], prefix: str = "--") -> Iterator[str]:
