@@ -82,7 +82,10 @@ def main(args: Args) -> None:
     result: dict[str, Any] = {"settings": {}, "runs": {}}
     if args.out.exists():
         result = json.loads(args.out.read_text(encoding="utf-8"))
-    result["command"] = f"python benchmarks/lookahead.py --run {args.run} --out {args.out}"
+    words = (
+        f"--run {args.run} --settings {' '.join(args.settings)} --episodes {args.episodes} --out {args.out}"
+    )
+    result["command"] = f"python benchmarks/lookahead.py {words}"
     result["machine"] = describe()
     result["settings"] = {"episodes": args.episodes, "reported": REPORTED, "environment": run.settings.env.id}
     for setting in args.settings:

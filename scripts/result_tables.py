@@ -53,6 +53,28 @@ def short_runs_table(document: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def lookahead_table(document: dict[str, Any]) -> str:
+    """Saved policies alone and looking ahead, in the same episodes; means over seeds."""
+    lines = [
+        where(document["machine"]),
+        "",
+        "| imagined trajectories behind each action | w | zero-shot success, % | steps when found | seconds |",
+        "|---:|---:|---:|---:|---:|",
+    ]
+    reported, total = document["settings"]["reported"], document["settings"]["episodes"]
+    for setting, seeds in document["runs"].items():
+        draws, _, weight = setting.partition("x")
+        found = [
+            (reported * one["success"] + (total - reported) * (one["success_in_others"] or 0.0)) / total
+            for one in seeds.values()
+        ]
+        steps, seconds = (
+            np.mean([one[name] for one in seeds.values()]) for name in ("steps_when_found", "seconds")
+        )
+        lines.append(f"| {draws} | {weight} | {100 * np.mean(found):.1f} | {steps:.0f} | {seconds:.0f} |")
+    return "\n".join(lines) + "\n"
+
+
 ALONE = ("random", "p2e")
 """Who has nobody to be distant from."""
 

@@ -39,6 +39,7 @@ TABLES: dict[str, dict[str, Table]] = {
         "results/short_runs.json": results.short_runs_table,
         "results/demo_methods.json": results.deployments_table,
     },
+    "docs/transfer.md": {"results/lookahead.json": results.lookahead_table},
     "docs/ablations.md": {
         "results/defaults.json": results.ablations_table,
         "results/ablations.json": results.ablations_table,

@@ -11,7 +11,7 @@ from helpers import SMALL, env_spec, random_batch, world_model
 from cascade.config import ActorCriticConfig, TransferConfig
 from cascade.explore.policy import PopulationPolicy
 from cascade.transfer import behaviour, reward_head
-from cascade.transfer.lookahead import Lookahead, restored, settings
+from cascade.transfer.lookahead import Lookahead, advantages, restored, settings
 from cascade.transfer.saved import Behaviour
 from cascade.world.rssm import State
 
@@ -58,7 +58,7 @@ def alone(tree, index):
 
 
 def one_by_one(world, actor, look, state, key):
-    """Q of every action by the definition: one trajectory after another, with the same draws for each action."""
+    """Returns [A, K] by the definition: one trajectory after another, with the same draws for each action."""
     first, later = jax.random.split(key)
     count, horizon = CONFIG.lookahead, AGENT.horizon
     moves = [world.rssm.noise(first, count)]
@@ -69,7 +69,7 @@ def one_by_one(world, actor, look, state, key):
         moves.append(world.rssm.noise(move, count))
     values = []
     for taken in jnp.eye(SPEC.action.size):
-        total = 0.0
+        returns = []
         for draw in range(count):
             here, action, steps = state, taken, []
             for time in range(horizon):
@@ -82,21 +82,43 @@ def one_by_one(world, actor, look, state, key):
             after = steps[-1][2]
             for reward, going, value in reversed(steps):
                 after = reward + going * ((1 - AGENT.trace) * value + AGENT.trace * after)
-            total += float(after)
-        values.append(total / count)
+            returns.append(float(after))
+        values.append(returns)
     return np.array(values)
 
 
-def test_values_are_the_returns_of_trajectories_one_by_one():
+def test_returns_are_those_of_trajectories_one_by_one():
     world, actors, look = models()
     states, keys = belief(world), jax.random.split(jax.random.key(7), (TASKS, LANES))
-    found = jax.jit(lambda *args: look(*args))(world, actors, states, keys) / CONFIG.lookahead_weight
-    assert found.shape == (TASKS, LANES, SPEC.action.size)
+    advice = jax.jit(lambda *args: look(*args))(world, actors, states, keys)
+    assert advice.shape == (TASKS, LANES, SPEC.action.size)
+    sample = jax.jit(lambda look, *args: look.samples(world, *args))
     for task in range(TASKS):
         for lane in (0, LANES - 1):
-            own = alone(actors, task), alone(look, task), alone(states, (task, lane)), keys[task, lane]
-            np.testing.assert_allclose(found[task, lane], one_by_one(world, *own), rtol=2e-4, atol=2e-5)
-    assert np.ptp(found, axis=-1).min() > 1e-4, "actions differ"
+            actor, own, state = alone(actors, task), alone(look, task), alone(states, (task, lane))
+            found = sample(own, actor, state, keys[task, lane])
+            expected = one_by_one(world, actor, own, state, keys[task, lane])
+            np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5)
+            assert np.ptp(found.mean(1)) > 1e-4, "actions differ"
+            weighed = CONFIG.lookahead_weight * advantages(found)
+            np.testing.assert_allclose(advice[task, lane], weighed, rtol=2e-3, atol=2e-4)
+
+
+def test_what_chance_explains_is_not_believed():
+    noise = jax.random.normal(jax.random.key(8), (500, 3, 16))
+    truth = jnp.array([0.6, 0.0, -0.6])
+    differ = jnp.broadcast_to(truth[None, :, None], noise.shape)
+    find = jax.jit(jax.vmap(advantages))
+    plain = noise.mean(-1) - noise.mean((1, 2), keepdims=True)[..., 0]
+    nothing, something = find(noise), find(noise + differ) - differ[..., 0]
+    assert jnp.square(nothing).mean() < 0.3 * jnp.square(plain).mean()
+    assert jnp.square(something).mean() < 1.5 * jnp.square(plain).mean(), "and what differs mostly is"
+    same_luck = jnp.broadcast_to(
+        10.0 * noise[:, :1], noise.shape
+    )  # for every action: it says nothing of them
+    np.testing.assert_allclose(find(same_luck + differ), differ[..., 0], atol=1e-4)
+    np.testing.assert_array_equal(find(jnp.ones((2, 3, 16))), 0.0)
+    np.testing.assert_allclose(advantages(truth[:, None]), truth, atol=1e-6)  # one draw tells of no chance
 
 
 def test_a_state_is_moved_by_nothing_in_another():
@@ -112,6 +134,11 @@ def test_a_state_is_moved_by_nothing_in_another():
     assert np.abs(before[0, 2] - after[0, 2]).max() > 1e-4
     fewer = jax.tree.map(lambda x: x[:, 1:4], (states, keys))
     np.testing.assert_allclose(run(world, actors, *fewer), before[:, 1:4], rtol=2e-4, atol=2e-5)
+
+
+def certain(look):
+    """One draw for each action, which tells of no chance, and all the weight on it."""
+    return replace(look, config=replace(look.config, lookahead=1, lookahead_weight=1e6))
 
 
 def acted(policy, steps=5):
@@ -130,7 +157,7 @@ def test_without_weight_it_changes_no_action_and_with_a_large_one_it_takes_the_b
     plain = acted(PopulationPolicy(world, actors))
     ignored = replace(look, config=replace(look.config, lookahead_weight=0.0))
     np.testing.assert_array_equal(acted(PopulationPolicy(world, actors, advice=ignored)), plain)
-    sure = replace(look, config=replace(look.config, lookahead_weight=1e6))
+    sure = certain(look)
     drawn, greedy = (acted(PopulationPolicy(world, actors, flag, advice=sure)) for flag in (False, True))
     np.testing.assert_array_equal(drawn, greedy)
     assert (drawn != plain).any()
@@ -139,6 +166,7 @@ def test_without_weight_it_changes_no_action_and_with_a_large_one_it_takes_the_b
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_a_saved_behaviour_looks_ahead_as_it_did(precision, tmp_path):
     world, actors, look = models(world_config=replace(SMALL, precision=precision))
+    look = certain(look)
     one = Behaviour(world, alone(actors, 1), SPEC, "reward", False, alone(look, 1))
     loaded = Behaviour.load(one.save(tmp_path / "policy"))
     assert loaded.lookahead.config == look.config

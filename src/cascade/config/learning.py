@@ -213,7 +213,7 @@ class TransferConfig:
     lookahead: int = 0
     """trajectories that the policy imagines after each discrete action before it acts; 0: it acts by itself"""
     lookahead_weight: float = 20.0
-    """nats that an imagined return of 1 is worth beside the actor's log-probabilities"""
+    """nats that an imagined advantage of 1 is worth beside the actor's log-probabilities"""
 
     def __post_init__(self) -> None:
         counts = (

@@ -1,12 +1,13 @@
 """A policy that looks ahead: before it acts it imagines what would come of each action, judged as in its training.
 
-For each action some trajectories are imagined that begin with it and go on as the actor would. The mean of their
-λ-returns is Q(s, a), and the action is drawn from
+For each action some trajectories are imagined that begin with it and go on as the actor would. By how much the mean
+of their λ-returns is above that of all actions is the advantage A(s, a), and the action is drawn from
 
-    π'(a | s)  ∝  π(a | s) exp(w Q(s, a)),
+    π'(a | s)  ∝  π(a | s) exp(w A(s, a)),
 
-which of all policies has the largest w E[Q] - KL(π' | π): it gains what it can without going far from the actor.
-Returns are those that the behaviour learned from, of rewards in units of what imagined trajectories earn.
+which of all policies has the largest w E[A] - KL(π' | π): it gains what it can without going far from the actor.
+Returns are those that the behaviour learned from, of rewards in units of what imagined trajectories earn. Where these
+are rare a mean of few is mostly chance, so advantages are shrunk by how much of their spread chance explains.
 """
 
 from __future__ import annotations
@@ -59,24 +60,27 @@ class Lookahead(eqx.Module):
     def __call__(
         self, world: WorldModel, actors: Actor, state: State, keys: Key[Array, "P n"]
     ) -> Float[Array, "P n A"]:
-        """w Q(s, a) of every action in n states [P, n, ...] of each task; a state draws from its own key."""
+        """w A(s, a) of every action in n states [P, n, ...] of each task; a state draws from its own key."""
 
         def one(look: Lookahead, actor: Actor, states: State, keys: Key[Array, " n"]) -> Float[Array, "n A"]:
-            return jax.vmap(lambda state, key: look.values(world, actor, state, key))(states, keys)
+            found = jax.vmap(lambda state, key: look.samples(world, actor, state, key))(states, keys)
+            return jax.vmap(advantages)(found)
 
         return self.config.lookahead_weight * jax.vmap(one)(self, actors, state, keys)
 
-    def values(self, world: WorldModel, actor: Actor, state: State, key: PRNGKeyArray) -> Float[Array, " A"]:
-        """Q(s, a) of one state. All actions meet the same draws, so that chance does not tell them apart."""
+    def samples(
+        self, world: WorldModel, actor: Actor, state: State, key: PRNGKeyArray
+    ) -> Float[Array, "A K"]:
+        """K returns of every action in one state; all meet the same draws, so that chance tells them apart less."""
         first, later = jax.random.split(key)
         count = self.config.lookahead
         noise = world.rssm.noise(first, count)
 
-        def value(action: Float[Array, " A"]) -> Float[Array, ""]:
+        def after(action: Float[Array, " A"]) -> Float[Array, " K"]:
             here, taken = jax.tree.map(lambda x: jnp.broadcast_to(x, (count, *x.shape)), (state, action))
-            return self.returns(world, actor, world.rssm.imagine(here, taken, noise), later).mean()
+            return self.returns(world, actor, world.rssm.imagine(here, taken, noise), later)
 
-        return jax.vmap(value)(jnp.eye(actor.action.size, dtype=state.deter.dtype))
+        return jax.vmap(after)(jnp.eye(actor.action.size, dtype=state.deter.dtype))
 
     def returns(
         self, world: WorldModel, actor: Actor, arrived: State, key: PRNGKeyArray
@@ -98,6 +102,19 @@ class Lookahead(eqx.Module):
         value = self.critic(feature)
         values = jnp.concatenate([value[:1], value])  # in the first place that of s0, which nothing reads
         return lambda_returns(reward / self.unit, discount, values, agent.trace)[0]
+
+
+def advantages(samples: Float[Array, "A K"]) -> Float[Array, " A"]:
+    """By how much each action's mean is above that of all, times the share of these differences that is not chance.
+
+    Their mean square is what truly differs plus the variance of the means, which the paired samples tell.
+    """
+    paired = samples - samples.mean(0, keepdims=True)
+    mean = paired.mean(1)
+    chance = paired.var(1).mean() / max(samples.shape[1] - 1, 1)
+    spread = jnp.square(mean).mean()
+    trusted = jnp.where(spread > chance, 1.0 - chance / jnp.maximum(spread, 1e-20), 0.0)
+    return trusted * mean
 
 
 def settings(config: TransferConfig) -> dict[str, Any]:
