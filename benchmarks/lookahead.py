@@ -21,6 +21,7 @@ import tyro
 
 import cascade
 from cascade.data.store import deployment_folder
+from cascade.errors import CascadeError
 from cascade.run.api import Run
 from cascade.run.machine import describe
 from cascade.run.transfer import evaluate
@@ -54,7 +55,10 @@ def varied(one: Behaviour, setting: str) -> Behaviour:
     draws, _, weight = setting.partition("x")
     if not int(draws):
         return replace(one, lookahead=None)
-    assert one.lookahead is not None, "saved by a transfer that does not look ahead"
+    if one.lookahead is None:
+        raise CascadeError(
+            f"the policy for {one.task} was saved without a lookahead; transfer with --lookahead 32 first"
+        )
     own = one.lookahead.config
     config = replace(own, lookahead=int(draws), lookahead_weight=float(weight or own.lookahead_weight))
     return replace(one, lookahead=replace(one.lookahead, config=config))
